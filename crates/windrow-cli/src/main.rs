@@ -1,0 +1,2 @@
+//! The windrow program.
+fn main() {}

@@ -1,0 +1,1 @@
+//! Rewriters of DataFusion plans for continuous aggregates.

@@ -1,0 +1,1 @@
+//! The task that keeps one flow fresh.

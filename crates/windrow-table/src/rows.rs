@@ -1,0 +1,40 @@
+//! Small things about batches of rows.
+
+use arrow::array::{Array, ArrayRef, RecordBatch};
+use arrow::compute::kernels::aggregate::{max, min};
+use arrow::compute::{cast, concat_batches};
+use arrow::datatypes::{DataType, Int64Type, SchemaRef};
+use arrow::array::AsArray;
+
+use crate::{TableError, TableSpec, TimeSpan};
+
+/// All rows in one batch.
+///
+/// # Errors
+/// When a batch does not have the schema.
+pub fn concat(schema: &SchemaRef, batches: &[RecordBatch]) -> Result<RecordBatch, TableError> {
+    Ok(concat_batches(schema, batches)?)
+}
+
+/// The time index of the rows, where the table has one.
+#[must_use]
+pub fn instants_of(spec: &TableSpec, batch: &RecordBatch) -> Option<ArrayRef> {
+    spec.time_index().map(|index| batch.column(index).clone())
+}
+
+/// From the earliest to the latest time index in the batch; `None` where there is no instant.
+///
+/// # Errors
+/// [`TableError::NullTimeIndex`] when a row has none though the column is declared not to be null.
+pub fn time_span(spec: &TableSpec, batch: &RecordBatch) -> Result<Option<TimeSpan>, TableError> {
+    let Some(index) = spec.time_index() else { return Ok(None) };
+    let column = batch.column(index);
+    let field = spec.schema().field(index);
+    if column.null_count() > 0 && !field.is_nullable() {
+        return Err(TableError::NullTimeIndex { column: field.name().clone() });
+    }
+    let instants = cast(column, &DataType::Int64)?;
+    let instants = instants.as_primitive::<Int64Type>();
+    let Some((first, last)) = min(instants).zip(max(instants)) else { return Ok(None) };
+    Ok(Some(TimeSpan { first, last, nulls: column.null_count() as u64, rows: column.len() as u64 }))
+}

@@ -1,0 +1,1 @@
+//! A flow query and the executors that run it.

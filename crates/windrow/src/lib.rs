@@ -1,0 +1,1 @@
+//! Continuous aggregates on Apache DataFusion.
