@@ -1,1 +1,29 @@
-//! Rewriters of DataFusion plans for continuous aggregates.
+//! What Windrow does to DataFusion's plans.
+//!
+//! Everything here is a function from a `LogicalPlan` (and schemas) to a value or a plan, or to a typed error:
+//!
+//! | module | question |
+//! |---|---|
+//! | `shape` | which nodes does the query have, and where do its columns come from? |
+//! | `window`, `monotone`, `lower` | which group key is the time window, and which instants does a window hold? |
+//! | `filter` | how is a query limited to some windows? |
+//! | `sink` | which columns does the sink get, and which output goes into which column? |
+//! | `merge` | can the aggregate of new rows be merged with what the sink has, and how? |
+//!
+//! Names of columns are data: they may hold dots, quotes and capitals, so columns are always named structurally.
+
+mod error;
+mod filter;
+mod lower;
+mod merge;
+mod monotone;
+mod shape;
+mod sink;
+mod window;
+
+pub use error::PlanError;
+pub use filter::{in_ranges, limit_to_ranges};
+pub use merge::{Merge, NotMergeable};
+pub use shape::{scanned_tables, unstable_function};
+pub use sink::{PLACEHOLDER_TIME_INDEX, SinkColumns, SinkMatch, UPDATE_TIME, derive_sink};
+pub use window::{NoTimeWindow, TimeWindow, find_time_window};

@@ -183,6 +183,19 @@ impl DirtySet {
         Ok(Self { ranges: chunk })
     }
 
+    /// At most `max_ranges` ranges that hold all of this set: neighbours are joined over their gaps, shortest gap
+    /// first. What the answer holds beyond the set is clean.
+    #[must_use]
+    pub fn cover(&self, max_ranges: usize) -> Self {
+        let excess = self.ranges.len().saturating_sub(max_ranges.max(1));
+        let length = |pair: &[InstantRange]| i128::from(pair[1].start()) - i128::from(pair[0].end());
+        let mut gaps: Vec<_> =
+            self.ranges.windows(2).enumerate().map(|(index, pair)| (length(pair), index)).collect();
+        gaps.sort_unstable();
+        gaps.truncate(excess);
+        Self { ranges: self.join_over(gaps.into_iter().map(|(_, index)| index)) }
+    }
+
     fn close_gaps(&self, window: &Window, limits: ChunkLimits) -> Result<Vec<InstantRange>, WindowError> {
         let excess = self.ranges.len().saturating_sub(limits.max_filters_per_query);
         if excess == 0 || limits.merge_gap_windows == 0 {
@@ -198,9 +211,13 @@ impl DirtySet {
         }
         gaps.sort_unstable();
         gaps.truncate(excess);
-        let mut closed = vec![false; self.ranges.len()];
-        gaps.iter().for_each(|&(_, index)| closed[index] = true);
+        Ok(self.join_over(gaps.into_iter().map(|(_, index)| index)))
+    }
 
+    /// The ranges, joined over the gaps that follow the ranges at `gaps`.
+    fn join_over(&self, gaps: impl Iterator<Item = usize>) -> Vec<InstantRange> {
+        let mut closed = vec![false; self.ranges.len()];
+        gaps.for_each(|index| closed[index] = true);
         let mut joined: Vec<InstantRange> = Vec::with_capacity(self.ranges.len());
         for (index, &range) in self.ranges.iter().enumerate() {
             match joined.last_mut() {
@@ -208,7 +225,7 @@ impl DirtySet {
                 _ => joined.push(range),
             }
         }
-        Ok(joined)
+        joined
     }
 }
 

@@ -261,7 +261,7 @@ fn default(r: &mut Reader<'_>) -> Result<Expr, SqlError> {
 fn reads_back<T: PartialEq>(
     value: &T,
     text: &str,
-    read: impl FnOnce(&mut Parser<'_>) -> Result<T, ParserError>,
+    read: impl FnOnce(&mut Parser<'static>) -> Result<T, ParserError>,
 ) -> bool {
     let Ok(mut parser) = Parser::new(&DIALECT).try_with_sql(text) else { return false };
     read(&mut parser).is_ok_and(|again| again == *value) && parser.peek_token() == Token::EOF

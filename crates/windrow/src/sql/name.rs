@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use datafusion::sql::TableReference;
+use datafusion::common::TableReference;
 use datafusion::sql::sqlparser::keywords::{
     Keyword, RESERVED_FOR_COLUMN_ALIAS, RESERVED_FOR_IDENTIFIER, RESERVED_FOR_TABLE_ALIAS,
 };

@@ -102,11 +102,7 @@ fn insert(r: &mut Reader<'_>) -> Result<Insert, SqlError> {
 fn delete(r: &mut Reader<'_>) -> Result<Statement, SqlError> {
     r.expect("FROM")?;
     let table = r.table_name()?;
-    let predicate = match r.peek() {
-        Token::EOF => None,
-        _ if r.accept("WHERE") => Some(r.parse(Parser::parse_expr)?),
-        _ => return Err(r.expected("WHERE or the end of the statement")),
-    };
+    let predicate = if r.accept("WHERE") { Some(r.parse(Parser::parse_expr)?) } else { None };
     Ok(Statement::Delete { table, predicate })
 }
 

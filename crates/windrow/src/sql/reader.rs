@@ -44,7 +44,7 @@ pub(super) struct Named {
 /// Methods named `accept` go on if the next words are those, and say whether they were; the others give an error when
 /// something else stands there. Words are compared without regard to case, and a quoted name is never a word.
 pub(super) struct Reader<'a> {
-    parser: Parser<'a>,
+    parser: Parser<'static>,
     source: Source<'a>,
 }
 
@@ -201,7 +201,7 @@ impl<'a> Reader<'a> {
     /// Whatever the parser reads.
     pub(super) fn parse<T>(
         &mut self,
-        read: impl FnOnce(&mut Parser<'a>) -> Result<T, ParserError>,
+        read: impl FnOnce(&mut Parser<'static>) -> Result<T, ParserError>,
     ) -> Result<T, SqlError> {
         read(&mut self.parser).map_err(|error| self.parser_error(error))
     }

@@ -1,0 +1,176 @@
+//! Which nodes a query has, and where its columns come from.
+
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, DFSchema, TableReference};
+use datafusion::error::Result;
+use datafusion::logical_expr::expr::{AggregateFunction, Exists, InSubquery};
+use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, TableScan, Volatility};
+
+/// The one chain of nodes that a flow with time windows consists of.
+#[derive(Debug)]
+pub(crate) struct Chain<'a> {
+    pub(crate) scan: &'a TableScan,
+    pub(crate) aggregate: Option<&'a Aggregate>,
+    /// Whether a filter lies above the aggregate.
+    pub(crate) having: bool,
+}
+
+/// The chain of `plan`, or the name of the first node that keeps it from being one.
+pub(crate) fn chain(plan: &LogicalPlan) -> Result<Result<Chain<'_>, String>> {
+    if has_subquery(plan)? {
+        return Ok(Err("a subquery in an expression".into()));
+    }
+    let (mut aggregate, mut having, mut filtered) = (None, false, false);
+    let mut node = plan;
+    loop {
+        node = match node {
+            LogicalPlan::Projection(projection) => &projection.input,
+            LogicalPlan::SubqueryAlias(alias) => &alias.input,
+            LogicalPlan::Filter(filter) => {
+                filtered = true;
+                &filter.input
+            }
+            LogicalPlan::Aggregate(found) if aggregate.is_none() => {
+                aggregate = Some(found);
+                having = std::mem::take(&mut filtered);
+                &found.input
+            }
+            LogicalPlan::TableScan(scan) => return Ok(Ok(Chain { scan, aggregate, having })),
+            other => return Ok(Err(describe(other))),
+        };
+    }
+}
+
+fn describe(node: &LogicalPlan) -> String {
+    match node {
+        LogicalPlan::Aggregate(_) => "an aggregate over an aggregate",
+        LogicalPlan::Join(_) => "a join",
+        LogicalPlan::Window(_) => "a window function",
+        LogicalPlan::Union(_) => "a union",
+        LogicalPlan::Distinct(_) => "DISTINCT",
+        LogicalPlan::Limit(_) => "a limit",
+        LogicalPlan::Sort(_) => "a sort",
+        LogicalPlan::Unnest(_) => "UNNEST",
+        LogicalPlan::RecursiveQuery(_) => "a recursive query",
+        LogicalPlan::Values(_) | LogicalPlan::EmptyRelation(_) => "no table",
+        LogicalPlan::Subquery(_) => "a subquery",
+        other => return other.display().to_string(),
+    }
+    .into()
+}
+
+fn has_subquery(plan: &LogicalPlan) -> Result<bool> {
+    let mut found = false;
+    plan.apply_with_subqueries(|node| {
+        node.apply_expressions(|expr| {
+            found |= expr.exists(|e| {
+                Ok(matches!(
+                    e,
+                    Expr::ScalarSubquery(_) | Expr::InSubquery(InSubquery { .. }) | Expr::Exists(Exists { .. })
+                ))
+            })?;
+            Ok(TreeNodeRecursion::Continue)
+        })
+    })?;
+    Ok(found)
+}
+
+/// Every table that the plan reads, subqueries included.
+///
+/// # Errors
+/// When the plan cannot be walked.
+pub fn scanned_tables(plan: &LogicalPlan) -> Result<Vec<TableReference>> {
+    let mut tables = Vec::new();
+    plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::TableScan(scan) = node
+            && !tables.contains(&scan.table_name)
+        {
+            tables.push(scan.table_name.clone());
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(tables)
+}
+
+/// The name of a function in the plan whose value depends on when, or how often, it is called: `now`, `random`.
+///
+/// # Errors
+/// When the plan cannot be walked.
+pub fn unstable_function(plan: &LogicalPlan) -> Result<Option<String>> {
+    let mut found = None;
+    plan.apply_with_subqueries(|node| {
+        node.apply_expressions(|expr| {
+            expr.apply(|e| {
+                let (name, signature) = match e {
+                    Expr::ScalarFunction(call) => (call.name(), call.func.signature()),
+                    Expr::AggregateFunction(AggregateFunction { func, .. }) => (func.name(), func.signature()),
+                    _ => return Ok(TreeNodeRecursion::Continue),
+                };
+                if signature.volatility == Volatility::Immutable {
+                    return Ok(TreeNodeRecursion::Continue);
+                }
+                found = Some(name.to_owned());
+                Ok(TreeNodeRecursion::Stop)
+            })
+        })
+    })?;
+    Ok(found)
+}
+
+/// `expr`, an expression over the output of `input`, as an expression over the columns of the scan below it. `None`
+/// where an aggregate lies between.
+pub(crate) fn over_scan(expr: Expr, input: &LogicalPlan) -> Result<Option<Expr>> {
+    match input {
+        LogicalPlan::TableScan(_) => Ok(Some(expr)),
+        LogicalPlan::Filter(filter) => over_scan(expr, &filter.input),
+        LogicalPlan::SubqueryAlias(alias) => {
+            let expr = replace_columns(expr, &alias.schema, |index| {
+                let (qualifier, field) = alias.input.schema().qualified_field(index);
+                Expr::Column(Column::from((qualifier, field.as_ref())))
+            })?;
+            over_scan(expr, &alias.input)
+        }
+        LogicalPlan::Projection(projection) => {
+            let expr = replace_columns(expr, &projection.schema, |index| {
+                projection.expr[index].clone().unalias()
+            })?;
+            over_scan(expr, &projection.input)
+        }
+        _ => Ok(None),
+    }
+}
+
+fn replace_columns(expr: Expr, schema: &DFSchema, with: impl Fn(usize) -> Expr) -> Result<Expr> {
+    let replaced = expr.transform_up(|e| match &e {
+        Expr::Column(column) => match schema.maybe_index_of_column(column) {
+            Some(index) => Ok(Transformed::yes(with(index))),
+            None => Ok(Transformed::no(e)),
+        },
+        _ => Ok(Transformed::no(e)),
+    })?;
+    Ok(replaced.data)
+}
+
+/// For each output column of `plan`, the column of its aggregate that it gives unchanged, if it does.
+pub(crate) fn outputs_over_aggregate(plan: &LogicalPlan) -> Vec<Option<usize>> {
+    match plan {
+        LogicalPlan::Aggregate(aggregate) => (0..aggregate.schema.fields().len()).map(Some).collect(),
+        LogicalPlan::Filter(filter) => outputs_over_aggregate(&filter.input),
+        LogicalPlan::SubqueryAlias(alias) => outputs_over_aggregate(&alias.input),
+        LogicalPlan::Projection(projection) => {
+            let below = outputs_over_aggregate(&projection.input);
+            let schema = projection.input.schema();
+            projection
+                .expr
+                .iter()
+                .map(|expr| match expr.clone().unalias_nested().data {
+                    Expr::Column(column) => {
+                        schema.maybe_index_of_column(&column).and_then(|index| below.get(index).copied().flatten())
+                    }
+                    _ => None,
+                })
+                .collect()
+        }
+        other => vec![None; other.schema().fields().len()],
+    }
+}

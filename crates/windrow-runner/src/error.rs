@@ -1,0 +1,53 @@
+//! Why a refresh failed.
+
+use datafusion::error::DataFusionError;
+use windrow_plan::PlanError;
+use windrow_state::ProgressError;
+use windrow_table::TableError;
+use windrow_time::{MarkError, WindowError};
+use windrow_transport::ExecuteError;
+
+/// Why a refresh failed. Nothing was written and nothing was lost; the next refresh starts from the committed
+/// progress.
+#[derive(Debug, thiserror::Error)]
+pub enum RefreshError {
+    /// A source or the sink could not be read.
+    #[error(transparent)]
+    Table(#[from] TableError),
+    /// The query could not be run.
+    #[error(transparent)]
+    Execute(#[from] ExecuteError),
+    /// The plan of the refresh could not be built.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// A changed row has no window.
+    #[error(transparent)]
+    Mark(#[from] MarkError),
+    /// The move would not have been true.
+    #[error(transparent)]
+    Progress(#[from] ProgressError),
+}
+
+impl From<WindowError> for RefreshError {
+    fn from(error: WindowError) -> Self {
+        Self::Mark(error.into())
+    }
+}
+
+impl From<DataFusionError> for RefreshError {
+    fn from(error: DataFusionError) -> Self {
+        Self::Plan(error.into())
+    }
+}
+
+impl RefreshError {
+    /// Whether the refresh only has to be tried again: someone else wrote to the sink meanwhile.
+    #[must_use]
+    pub fn is_conflict(&self) -> bool {
+        matches!(
+            self,
+            Self::Table(TableError::Conflict { .. })
+                | Self::Execute(ExecuteError::Table(TableError::Conflict { .. }))
+        )
+    }
+}

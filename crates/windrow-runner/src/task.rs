@@ -1,0 +1,100 @@
+//! A flow in the background.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinHandle;
+
+use crate::{Flow, MoveKind, RefreshError, RefreshReport};
+
+/// Is told of every refresh of a flow in the background.
+pub type RefreshListener = Arc<dyn Fn(&Result<RefreshReport, RefreshError>) + Send + Sync>;
+
+/// A running background task of one flow. Dropping it stops the flow at once; what was not committed is done again
+/// by the next one.
+#[derive(Debug)]
+pub struct FlowTask {
+    flow: Arc<Flow>,
+    wake: Arc<Notify>,
+    stop: watch::Sender<bool>,
+    task: JoinHandle<()>,
+}
+
+impl FlowTask {
+    /// Starts to keep `flow` fresh.
+    #[must_use]
+    pub fn spawn(flow: Arc<Flow>, listener: RefreshListener) -> Self {
+        let wake = Arc::new(Notify::new());
+        let (stop, stopped) = watch::channel(false);
+        let task = tokio::spawn(keep_fresh(Arc::clone(&flow), Arc::clone(&wake), stopped, listener));
+        Self { flow, wake, stop, task }
+    }
+
+    /// The flow.
+    #[must_use]
+    pub fn flow(&self) -> &Arc<Flow> {
+        &self.flow
+    }
+
+    /// Says that a source may have changed. The log of the source is what counts; this only wakes the flow up.
+    pub fn notify(&self) {
+        self.wake.notify_one();
+    }
+
+    /// Stops: at once when idle; a running query has `grace` to finish.
+    pub async fn stop(mut self, grace: Duration) {
+        self.stop.send_replace(true);
+        if tokio::time::timeout(grace, &mut self.task).await.is_err() {
+            self.task.abort();
+        }
+    }
+}
+
+impl Drop for FlowTask {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn keep_fresh(
+    flow: Arc<Flow>,
+    wake: Arc<Notify>,
+    mut stopped: watch::Receiver<bool>,
+    listener: RefreshListener,
+) {
+    let options = flow.definition().options.clone();
+    let mut backoff = options.cadence.backoff();
+    loop {
+        let result = flow.refresh().await;
+        listener(&result);
+        // A pause, and whether a notification ends it.
+        let (pause, wakes) = match (&result, options.schedule) {
+            (Err(_), _) => (backoff.failed(), false),
+            (Ok(_), Some(schedule)) => (until(schedule.next_after(now_millis())), false),
+            (Ok(report), None) if report.more => (Duration::ZERO, true),
+            (Ok(report), None) if report.kind == MoveKind::Idle => (options.cadence.min_refresh, true),
+            (Ok(report), None) => (options.cadence.pause(report.elapsed), false),
+        };
+        if result.is_ok() {
+            backoff.succeeded();
+        }
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            () = wake.notified(), if wakes => {}
+            _ = stopped.wait_for(|stop| *stop) => return,
+        }
+        if *stopped.borrow() {
+            return;
+        }
+    }
+}
+
+fn now_millis() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+fn until(millis: i64) -> Duration {
+    Duration::from_millis(u64::try_from(millis.saturating_sub(now_millis())).unwrap_or(0))
+}

@@ -1,0 +1,323 @@
+//! The refresh of a flow with time windows.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use datafusion::common::Column;
+use datafusion::datasource::provider_as_source;
+use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
+use windrow_plan::{Merge, TimeWindow, in_ranges, limit_to_ranges};
+use windrow_state::{
+    Coverage, Decision, DirtySet, Move, Outlook, Progress, Reason, SequenceRange, Watermarks, decide,
+};
+use windrow_table::{LatestRows, ReadBounds, SourceTable, TableError, Write};
+use windrow_time::{InstantRange, TimeUnit};
+use windrow_transport::{FlowOutcome, FlowQuery, Statement};
+
+use crate::sources::{SinkNews, SourceNews, sink_news, source_news};
+use crate::{Flow, MoveKind, RefreshError, RefreshReport};
+
+/// A merge reads the sink under at most so many range conditions; clean windows between them are rewritten unchanged.
+const MERGE_RANGES: usize = 32;
+
+/// Windows are counted for reports up to here.
+const COUNT_LIMIT: u64 = 10_000_000;
+
+/// What a refresh did, and the progress that is committed now.
+pub(crate) struct Refreshed {
+    pub(crate) report: RefreshReport,
+    pub(crate) progress: Progress,
+}
+
+/// One refresh, from looking at the tables to the commit.
+pub(crate) async fn refresh(
+    flow: &Flow,
+    window: &TimeWindow,
+    now_millis: i64,
+) -> Result<Refreshed, RefreshError> {
+    let source = source_of(flow, window)?;
+    let refresh = Refresh {
+        flow,
+        window,
+        source,
+        live: flow.live_range(window, now_millis)?,
+        now_millis,
+    };
+    let situation = refresh.look().await?;
+    let outlook = refresh.outlook(&situation).await?;
+    match decide(&situation.progress, &outlook)? {
+        Move::Idle => Ok(Refreshed {
+            report: flow.report(MoveKind::Idle, Decision::Advance, Reason::None),
+            progress: situation.progress,
+        }),
+        Move::Observe { next } => refresh.observe(&situation, next).await,
+        Move::Repair { observed, coverage } => refresh.repair(&situation, observed, coverage).await,
+        Move::Merge { next } => match &flow.definition.merge {
+            Ok(merge) => refresh.merge(&situation, merge, next).await,
+            Err(_) => refresh.repair(&situation, situation.observed()?, Coverage::ScopedBaseRepair).await,
+        },
+    }
+}
+
+/// One refresh in the making.
+struct Refresh<'a> {
+    flow: &'a Flow,
+    window: &'a TimeWindow,
+    source: &'a Arc<dyn SourceTable>,
+    /// What is kept up to date; the rest has expired.
+    live: InstantRange,
+    now_millis: i64,
+}
+
+/// What is known before a move is chosen.
+struct Situation {
+    /// The committed progress, less what expired, and with the windows that someone else changed as dirty.
+    progress: Progress,
+    news: SourceNews,
+    sink_at: Watermarks,
+    reason: Reason,
+}
+
+impl Situation {
+    fn observed(&self) -> Result<Progress, RefreshError> {
+        Ok(self.progress.observe(&self.news.now, &self.news.touched)?)
+    }
+}
+
+fn source_of<'a>(flow: &'a Flow, window: &TimeWindow) -> Result<&'a Arc<dyn SourceTable>, RefreshError> {
+    let found = flow.tables.sources.iter().find(|(name, _)| name == window.source());
+    found.map(|(_, source)| source).ok_or_else(|| {
+        TableError::Schema(format!("the source {} is no table that reports changes", window.source())).into()
+    })
+}
+
+impl Refresh<'_> {
+    /// Looks at the committed progress, the sink and the source.
+    async fn look(&self) -> Result<Situation, RefreshError> {
+        let sink = self.flow.tables.sink.as_ref();
+        let committed = sink.progress(&self.flow.definition.id).await?;
+        let (progress, at) = match committed {
+            Some(committed) => (committed.progress, committed.at),
+            None => (Progress::start(), Watermarks::none()),
+        };
+        let sink_news = self.sink_news(&at).await?;
+        let source_news = source_news(self.source.as_ref(), self.window.window(), progress.checkpoint()).await?;
+        let (progress, sink_news, news, reason) = match (sink_news, source_news) {
+            (Some(sink), Some(source)) if sink.changed.is_empty() => (progress, sink, source, Reason::None),
+            (Some(sink), Some(source)) => (progress, sink, source, Reason::SinkChanged),
+            // What changed is not known any more: start over, and trust no row that the sink has.
+            _ => {
+                let start = Progress::start();
+                let sink = self.sink_news(&Watermarks::none()).await?;
+                let source = source_news_of_all(self.source.as_ref(), self.window).await?;
+                let sink = sink.ok_or_else(|| TableError::Schema("the sink cannot be read".into()))?;
+                (start, sink, source, Reason::StaleCursor)
+            }
+        };
+        let mut news = news;
+        news.touched.expire(self.live.start());
+        let progress = progress.distrust(&sink_news.changed).expire(self.live.start());
+        Ok(Situation { progress, news, sink_at: sink_news.now, reason })
+    }
+
+    async fn sink_news(&self, at: &Watermarks) -> Result<Option<SinkNews>, RefreshError> {
+        let sink = self.flow.tables.sink.as_ref();
+        sink_news(sink, self.window, &self.flow.definition.matched, at, self.label_unit()).await
+    }
+
+    async fn outlook(&self, situation: &Situation) -> Result<Outlook, RefreshError> {
+        let news = &situation.news;
+        let mergeable = self.flow.definition.merge.is_ok();
+        let (mut merge_cost, mut repair_cost) = (0, 0);
+        if mergeable && news.appends_only && !news.touched.is_empty() {
+            let labels = self.labels(&news.touched.cover(MERGE_RANGES))?;
+            let rewritten = self.flow.tables.sink.estimate_rows(&labels).await?;
+            merge_cost = news.appended_rows.saturating_add(rewritten);
+            repair_cost = self.source.estimate_rows(news.touched.ranges()).await?;
+        }
+        Ok(Outlook {
+            source: news.now.clone(),
+            touched: news.touched.clone(),
+            appends_only: news.appends_only,
+            mergeable,
+            approach: self.flow.definition.options.approach,
+            merge_cost,
+            repair_cost,
+        })
+    }
+
+    /// Only the progress is new.
+    async fn observe(&self, situation: &Situation, next: Progress) -> Result<Refreshed, RefreshError> {
+        let nothing = limit_to_ranges(&self.flow.definition.query, self.window.time_index(), &[])?;
+        self.commit(situation, nothing, Write::Append, vec![self.snapshot(&next)], next.clone()).await?;
+        Ok(Refreshed {
+            report: self.flow.report(MoveKind::Observe, Decision::Advance, situation.reason),
+            progress: next,
+        })
+    }
+
+    /// Recomputes a chunk of the dirty windows as of exactly the checkpoint, and replaces them in the sink.
+    async fn repair(
+        &self,
+        situation: &Situation,
+        observed: Progress,
+        coverage: Coverage,
+    ) -> Result<Refreshed, RefreshError> {
+        let window = self.window.window();
+        let chunk = observed.dirty().choose_chunk(window, self.flow.definition.options.limits)?;
+        let next = observed.repair(&chunk);
+        let query = limit_to_ranges(&self.flow.definition.query, self.window.time_index(), chunk.ranges())?;
+        let write = Write::Replace { ranges: self.labels(&chunk)? };
+        let bounds = vec![self.snapshot(&observed)];
+        let outcome = self.commit(situation, query, write, bounds, next.clone()).await?;
+        let more = !next.dirty().is_empty();
+        let (decision, reason) = match (more, situation.reason) {
+            (true, Reason::None) => (Decision::ContinueRepair, Reason::DirtyBacklogPending),
+            (true, reason) => (Decision::ContinueRepair, reason),
+            (false, reason) => (Decision::Advance, reason),
+        };
+        let report = RefreshReport {
+            coverage: Some(coverage),
+            windows: chunk.windows(window, COUNT_LIMIT)?,
+            more,
+            ..self.flow.report(MoveKind::Repair, decision, reason).with(&outcome)
+        };
+        Ok(Refreshed { report, progress: next })
+    }
+
+    /// Aggregates only the new rows, and merges them with what the sink has for the windows they touch.
+    async fn merge(
+        &self,
+        situation: &Situation,
+        merge: &Merge,
+        next: Progress,
+    ) -> Result<Refreshed, RefreshError> {
+        let definition = &self.flow.definition;
+        let cover = situation.news.touched.cover(MERGE_RANGES);
+        let ranges = self.labels(&cover)?;
+        // No condition on the dirty windows: only rows that have expired, or are in no window, are left out.
+        let delta = limit_to_ranges(&definition.query, self.window.time_index(), &[self.live])?;
+        let merged = merge.plan(delta, self.sink_rows(&ranges)?, &definition.matched)?;
+        let appended = SequenceRange {
+            after: situation.progress.checkpoint().clone(),
+            upto: situation.news.now.clone(),
+        };
+        let bounds = vec![
+            (self.window.source().clone(), ReadBounds::Appended(appended)),
+            (definition.sink.clone(), ReadBounds::Snapshot(situation.sink_at.clone())),
+        ];
+        let outcome = self.commit(situation, merged, Write::Replace { ranges }, bounds, next.clone()).await?;
+        let report = RefreshReport {
+            coverage: Some(Coverage::IncrementalDelta),
+            windows: situation.news.touched.windows(self.window.window(), COUNT_LIMIT)?,
+            ..self.flow.report(MoveKind::Merge, Decision::Advance, situation.reason).with(&outcome)
+        };
+        Ok(Refreshed { report, progress: next })
+    }
+
+    /// A scan of the sink, limited to these values of its time index.
+    fn sink_rows(&self, ranges: &[InstantRange]) -> Result<LogicalPlan, RefreshError> {
+        let sink = &self.flow.tables.sink;
+        let spec = sink.spec();
+        let name = &self.flow.definition.sink;
+        let index = spec.time_index().ok_or_else(|| TableError::Schema("the sink has no time index".into()))?;
+        let field = spec.schema().field(index);
+        let source = provider_as_source(Arc::new(LatestRows::of(Arc::clone(sink))));
+        let column = Column::new(Some(name.clone()), field.name());
+        let predicate = in_ranges(column, field.data_type(), ranges)?;
+        Ok(LogicalPlanBuilder::scan(name.clone(), source, None)?.filter(predicate)?.build()?)
+    }
+
+    /// The source at exactly the checkpoint of `progress`.
+    fn snapshot(&self, progress: &Progress) -> (datafusion::common::TableReference, ReadBounds) {
+        (self.window.source().clone(), ReadBounds::Snapshot(progress.checkpoint().clone()))
+    }
+
+    async fn commit(
+        &self,
+        situation: &Situation,
+        query: LogicalPlan,
+        write: Write,
+        bounds: Vec<(datafusion::common::TableReference, ReadBounds)>,
+        next: Progress,
+    ) -> Result<FlowOutcome, RefreshError> {
+        let definition = &self.flow.definition;
+        let plan = Box::new(definition.matched.align(query)?);
+        let query = FlowQuery {
+            statement: Statement::InsertInto { table: definition.sink.clone(), plan },
+            write,
+            progress: Some((definition.id.clone(), next)),
+            expected_sink: Some(situation.sink_at.clone()),
+            bounds,
+            scheduled_time_millis: self.flow.scheduled_time(self.now_millis),
+            deadline: Some(definition.options.cadence.query_timeout),
+        };
+        Ok(self.flow.executor.execute(query).await?)
+    }
+
+    /// The values of the sink's time index for these windows.
+    fn labels(&self, windows: &DirtySet) -> Result<Vec<InstantRange>, RefreshError> {
+        let unit = self.label_unit();
+        let mut labels = Vec::with_capacity(windows.ranges().len());
+        for &range in windows.ranges() {
+            let range = self.window.labels_of(range)?;
+            labels.push(self.flow.definition.matched.in_sink_unit(range, unit));
+        }
+        Ok(labels)
+    }
+
+    fn label_unit(&self) -> TimeUnit {
+        use datafusion::arrow::datatypes::DataType;
+        match self.flow.definition.query.schema().field(self.window.output()).data_type() {
+            DataType::Timestamp(unit, _) => (*unit).into(),
+            _ => TimeUnit::Nanosecond,
+        }
+    }
+}
+
+async fn source_news_of_all(source: &dyn SourceTable, window: &TimeWindow) -> Result<SourceNews, RefreshError> {
+    let all = source_news(source, window.window(), &Watermarks::none()).await?;
+    all.ok_or_else(|| TableError::Schema("the source cannot be read".into()).into())
+}
+
+impl Flow {
+    /// What has not expired, from the start of a window on.
+    fn live_range(&self, window: &TimeWindow, now_millis: i64) -> Result<InstantRange, RefreshError> {
+        let Some(expire_after) = self.definition.options.expire_after else { return Ok(InstantRange::ALL) };
+        let source = source_of(self, window)?;
+        let unit = source.spec().time_unit().unwrap_or(TimeUnit::Millisecond);
+        let bound_nanos = i128::from(now_millis) * 1_000_000
+            - i128::try_from(expire_after.as_nanos()).unwrap_or(i128::MAX / 2);
+        let bound = bound_nanos.div_euclid(i128::from(unit.nanos()));
+        let bound = bound.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
+        let first_live = window.window().try_range_of(bound)?.start();
+        Ok(InstantRange::new(first_live, i64::MAX))
+    }
+
+    pub(crate) fn scheduled_time(&self, now_millis: i64) -> Option<i64> {
+        self.definition.options.schedule.and_then(|schedule| schedule.newest_due(now_millis))
+    }
+
+    pub(crate) fn report(&self, kind: MoveKind, decision: Decision, reason: Reason) -> RefreshReport {
+        RefreshReport {
+            flow: self.definition.name.clone(),
+            kind,
+            coverage: None,
+            decision,
+            reason,
+            windows: 0,
+            rows_read: 0,
+            rows_written: 0,
+            elapsed: Duration::ZERO,
+            more: false,
+        }
+    }
+}
+
+impl RefreshReport {
+    pub(crate) fn with(mut self, outcome: &FlowOutcome) -> Self {
+        self.rows_read = outcome.rows_read;
+        self.rows_written = outcome.rows_written;
+        self
+    }
+}
