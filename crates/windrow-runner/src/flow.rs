@@ -141,7 +141,9 @@ impl Flow {
     }
 }
 
-fn now_millis() -> i64 {
+/// The wall clock, in milliseconds since 1970.
+#[must_use]
+pub fn now_millis() -> i64 {
     match SystemTime::now().duration_since(UNIX_EPOCH) {
         Ok(since) => i64::try_from(since.as_millis()).unwrap_or(i64::MAX),
         Err(before) => i64::try_from(before.duration().as_millis()).map_or(i64::MIN, |millis| -millis),

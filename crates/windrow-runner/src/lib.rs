@@ -16,6 +16,6 @@ mod windowed;
 
 pub use definition::{FlowDefinition, FlowOptions};
 pub use error::RefreshError;
-pub use flow::{Flow, FlowTables};
+pub use flow::{Flow, FlowTables, now_millis};
 pub use report::{FlowStatus, MoveKind, RefreshReport};
 pub use task::{FlowTask, RefreshListener};

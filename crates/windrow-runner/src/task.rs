@@ -1,11 +1,12 @@
 //! A flow in the background.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 
+use crate::flow::now_millis;
 use crate::{Flow, MoveKind, RefreshError, RefreshReport};
 
 /// Is told of every refresh of a flow in the background.
@@ -88,11 +89,6 @@ async fn keep_fresh(
             return;
         }
     }
-}
-
-fn now_millis() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
 fn until(millis: i64) -> Duration {

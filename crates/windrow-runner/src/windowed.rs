@@ -15,6 +15,7 @@ use windrow_time::{InstantRange, TimeUnit};
 use windrow_transport::{FlowOutcome, FlowQuery, Statement};
 
 use crate::sources::{SinkNews, SourceNews, sink_news, source_news};
+use crate::flow::now_millis;
 use crate::{Flow, MoveKind, RefreshError, RefreshReport};
 
 /// A merge reads the sink under at most so many range conditions; clean windows between them are rewritten unchanged.
@@ -40,7 +41,7 @@ pub(crate) async fn refresh(
         flow,
         window,
         source,
-        live: flow.live_range(window, now_millis)?,
+        live: flow.live_range_at(window, now_millis)?,
         now_millis,
     };
     let situation = refresh.look().await?;
@@ -281,8 +282,15 @@ async fn source_news_of_all(source: &dyn SourceTable, window: &TimeWindow) -> Re
 }
 
 impl Flow {
-    /// What has not expired, from the start of a window on.
-    fn live_range(&self, window: &TimeWindow, now_millis: i64) -> Result<InstantRange, RefreshError> {
+    /// The instants of the source that have not expired, from the start of a window on.
+    ///
+    /// # Errors
+    /// When the window of the bound cannot be found.
+    pub fn live_range(&self, window: &TimeWindow) -> Result<InstantRange, RefreshError> {
+        self.live_range_at(window, now_millis())
+    }
+
+    fn live_range_at(&self, window: &TimeWindow, now_millis: i64) -> Result<InstantRange, RefreshError> {
         let Some(expire_after) = self.definition.options.expire_after else { return Ok(InstantRange::ALL) };
         let source = source_of(self, window)?;
         let unit = source.spec().time_unit().unwrap_or(TimeUnit::Millisecond);

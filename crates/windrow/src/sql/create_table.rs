@@ -4,10 +4,11 @@ use datafusion::sql::sqlparser::ast::{ArrayElemTypeDef, ColumnOption, DataType, 
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::{Location, Token};
 
+use super::dialect::Bounded;
 use super::error::SqlError;
 use super::options::options;
 use super::display::restated;
-use super::reader::{DIALECT, Named, Reader};
+use super::reader::{Named, Reader};
 use super::statement::{ColumnSpec, CreateExternalTable, CreateTable, ExternalFormat};
 
 /// What follows `CREATE TABLE`.
@@ -213,8 +214,9 @@ impl Column {
 
 fn data_type(r: &mut Reader<'_>) -> Result<DataType, SqlError> {
     let at = r.here();
-    let data_type = with_precision(r.parse(Parser::parse_data_type)?);
-    match reads_back(&data_type, &data_type.to_string(), Parser::parse_data_type) {
+    let data_type = r.parse_short(Parser::parse_data_type)?;
+    let data_type = with_precision(data_type);
+    match reads_back(&data_type, &data_type.to_string(), |parser| parser.parse_data_type()) {
         true => Ok(data_type),
         false => Err(r.not_supported(at, format!("the type {data_type} is not supported"))),
     }
@@ -248,10 +250,10 @@ fn with_precision(data_type: DataType) -> DataType {
 fn default(r: &mut Reader<'_>) -> Result<Expr, SqlError> {
     let at = r.here();
     // As a column option, so that a NOT NULL after it is not taken for a part of it.
-    let Some(ColumnOption::Default(default)) = r.parse(Parser::parse_optional_column_option)? else {
+    let Some(ColumnOption::Default(default)) = r.parse_short(Parser::parse_optional_column_option)? else {
         return Err(r.expected("the default of the column"));
     };
-    match reads_back(&default, &restated(&default), Parser::parse_expr) {
+    match reads_back(&default, &restated(&default), |parser| parser.parse_expr()) {
         true => Ok(default),
         false => Err(r.not_supported(at, "this default cannot be stored; write it in another way")),
     }
@@ -261,8 +263,9 @@ fn default(r: &mut Reader<'_>) -> Result<Expr, SqlError> {
 fn reads_back<T: PartialEq>(
     value: &T,
     text: &str,
-    read: impl FnOnce(&mut Parser<'static>) -> Result<T, ParserError>,
+    read: impl for<'a> FnOnce(&mut Parser<'a>) -> Result<T, ParserError>,
 ) -> bool {
-    let Ok(mut parser) = Parser::new(&DIALECT).try_with_sql(text) else { return false };
+    let dialect = Bounded::new(text.len());
+    let Ok(mut parser) = Parser::new(&dialect).try_with_sql(text) else { return false };
     read(&mut parser).is_ok_and(|again| again == *value) && parser.peek_token() == Token::EOF
 }

@@ -48,6 +48,7 @@
 
 mod create_flow;
 mod create_table;
+mod dialect;
 mod display;
 mod error;
 mod interval;

@@ -11,6 +11,7 @@ use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Word};
 
+use super::dialect::Bounded;
 use super::error::SqlError;
 use super::reader::{Reader, Source, string_of};
 use super::statement::{Insert, Statement};
@@ -18,7 +19,7 @@ use super::{create_flow, create_table};
 
 /// What an error offers instead.
 const SUPPORTED: &str = "the statements are CREATE TABLE, CREATE EXTERNAL TABLE, CREATE FLOW, DROP TABLE, DROP FLOW, \
-     SHOW TABLES, SHOW FLOWS, SHOW CREATE TABLE, SHOW CREATE FLOW, DESCRIBE, ADMIN FLUSH_FLOW, INSERT, DELETE, SELECT, \
+     SHOW TABLES, SHOW FLOWS, SHOW CREATE TABLE, SHOW CREATE FLOW, DESCRIBE, ADMIN FLUSH_FLOW, ADMIN CHECK_FLOW, INSERT, DELETE, SELECT, \
      EXPLAIN and SET";
 
 /// Statements that are to come.
@@ -27,7 +28,8 @@ const NOT_YET: &[&str] =
 
 /// Parses the tokens of one statement, all of them.
 pub(super) fn parse(source: Source<'_>, tokens: Vec<TokenWithSpan>) -> Result<Statement, SqlError> {
-    let mut reader = Reader::new(source, tokens);
+    let dialect = Bounded::new(tokens.len());
+    let mut reader = Reader::new(source, &dialect, tokens);
     let statement = statement(&mut reader)?;
     reader.end()?;
     Ok(statement)
@@ -65,10 +67,9 @@ fn statement(r: &mut Reader<'_>) -> Result<Statement, SqlError> {
         let _ = r.accept("TABLE");
         Statement::Describe { name: r.table_name()? }
     } else if r.accept("ADMIN FLUSH_FLOW") {
-        r.expect_token(&Token::LParen)?;
-        let name = r.string("the name of a flow in quotes")?;
-        r.expect_token(&Token::RParen)?;
-        Statement::FlushFlow { name }
+        Statement::FlushFlow { name: flow_argument(r)? }
+    } else if r.accept("ADMIN CHECK_FLOW") {
+        Statement::CheckFlow { name: flow_argument(r)? }
     } else if r.accept("INSERT") {
         Statement::Insert(insert(r)?)
     } else if r.accept("DELETE") {
@@ -80,6 +81,14 @@ fn statement(r: &mut Reader<'_>) -> Result<Statement, SqlError> {
     } else {
         return Err(unsupported(r, at));
     })
+}
+
+/// `('flow')`
+fn flow_argument(r: &mut Reader<'_>) -> Result<String, SqlError> {
+    r.expect_token(&Token::LParen)?;
+    let name = r.string("the name of a flow in quotes")?;
+    r.expect_token(&Token::RParen)?;
+    Ok(name)
 }
 
 fn insert(r: &mut Reader<'_>) -> Result<Insert, SqlError> {

@@ -1,17 +1,14 @@
 //! Reading a piece of a script: words, names, strings, and what goes wrong with them.
 
 use datafusion::sql::sqlparser::ast;
-use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Word};
 
+use super::dialect::Bounded;
 use super::error::{Place, SqlError};
 use super::name::{TableName, can_be_a_name};
 use super::script::Cursor;
 use super::{limits, parser};
-
-/// The dialect of DataFusion, unless its configuration says otherwise.
-pub(super) static DIALECT: GenericDialect = GenericDialect {};
 
 /// The text of one statement, and where in the script it stands.
 #[derive(Debug, Clone, Copy)]
@@ -44,13 +41,13 @@ pub(super) struct Named {
 /// Methods named `accept` go on if the next words are those, and say whether they were; the others give an error when
 /// something else stands there. Words are compared without regard to case, and a quoted name is never a word.
 pub(super) struct Reader<'a> {
-    parser: Parser<'static>,
+    parser: Parser<'a>,
     source: Source<'a>,
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(source: Source<'a>, tokens: Vec<TokenWithSpan>) -> Self {
-        let parser = Parser::new(&DIALECT)
+    pub(super) fn new(source: Source<'a>, dialect: &'a Bounded, tokens: Vec<TokenWithSpan>) -> Self {
+        let parser = Parser::new(dialect)
             .with_tokens_with_locations(tokens)
             .with_recursion_limit(limits::MAX_DEPTH);
         Self { parser, source }
@@ -201,9 +198,25 @@ impl<'a> Reader<'a> {
     /// Whatever the parser reads.
     pub(super) fn parse<T>(
         &mut self,
-        read: impl FnOnce(&mut Parser<'static>) -> Result<T, ParserError>,
+        read: impl FnOnce(&mut Parser<'a>) -> Result<T, ParserError>,
     ) -> Result<T, SqlError> {
         read(&mut self.parser).map_err(|error| self.parser_error(error))
+    }
+
+    /// What the parser reads, unless it is so long that it cannot safely be compared and written out.
+    pub(super) fn parse_short<T>(
+        &mut self,
+        read: impl FnOnce(&mut Parser<'a>) -> Result<T, ParserError>,
+    ) -> Result<T, SqlError> {
+        const LONGEST: usize = 200;
+        let (at, before) = (self.here(), self.parser.get_current_index());
+        let value = self.parse(read)?;
+        let read = before..self.parser.get_current_index();
+        let words = read.filter(|&index| !matches!(self.parser.token_at(index).token, Token::Whitespace(_)));
+        match words.count() {
+            0..=LONGEST => Ok(value),
+            _ => Err(self.not_supported(at, "this is too long for the declaration of a column")),
+        }
     }
 
     /// A query that changes nothing.

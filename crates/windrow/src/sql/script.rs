@@ -8,8 +8,9 @@ use std::vec;
 
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, TokenizerError};
 
+use super::dialect::Bounded;
 use super::error::{Place, SqlError};
-use super::reader::{DIALECT, Source};
+use super::reader::Source;
 use super::statement::Statement;
 use super::{limits, parser};
 
@@ -76,7 +77,7 @@ impl<'a> Pieces<'a> {
     fn new(text: &'a str) -> Self {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let mut tokens = Vec::new();
-        let failure = Tokenizer::new(&DIALECT, text).tokenize_with_location_into_buf(&mut tokens).err();
+        let failure = Tokenizer::new(&Bounded::new(0), text).tokenize_with_location_into_buf(&mut tokens).err();
         Self { tokens: tokens.into_iter(), failure, cursor: Cursor::new(text) }
     }
 
@@ -94,41 +95,22 @@ impl<'a> Pieces<'a> {
                 return Some(Err(self.unreadable(&tokens, failure)));
             }
             match self.piece(tokens) {
-                Ok(None) if closed => {}
-                other => return other.transpose(),
+                None if closed => {}
+                piece => return piece.map(Ok),
             }
         }
     }
 
     /// The piece that the tokens make up, if there is more to them than white space and comments.
-    fn piece(&mut self, mut tokens: Vec<TokenWithSpan>) -> Result<Option<Piece<'a>>, SqlError> {
-        let Some(last) = tokens.iter().rposition(is_word) else { return Ok(None) };
+    fn piece(&mut self, mut tokens: Vec<TokenWithSpan>) -> Option<Piece<'a>> {
+        let last = tokens.iter().rposition(is_word)?;
         tokens.truncate(last + 1);
         let first = tokens.iter().position(is_word).unwrap_or(last);
         let (start, end) = (tokens[first].span.start, tokens[last].span.end);
-        self.refuse_hints(&tokens[..first])?;
         let from = self.cursor.advance(start);
-        self.refuse_hints(&tokens[first..])?;
         let text = &self.cursor.text[from..self.cursor.advance(end)];
         tokens.drain(..first);
-        Ok(Some(Piece { source: Source { text, start, end }, tokens }))
-    }
-
-    /// Refuses comments of the form `/*! … */`, whose content the tokenizer reads as SQL.
-    ///
-    /// The places of such tokens are not where they stand in the text, so that no text could be cut out by them.
-    fn refuse_hints(&mut self, tokens: &[TokenWithSpan]) -> Result<(), SqlError> {
-        for token in tokens {
-            let from = self.cursor.advance(token.span.start);
-            let text = &self.cursor.text[from..];
-            if text.starts_with("/*!") {
-                let text = text.split_inclusive("*/").next().unwrap_or(text);
-                let start = token.span.start;
-                let message = "a comment that begins with `/*!` is not supported; write `/*` and a space".to_owned();
-                return Err(SqlError::NotSupported { message, place: Source { text, start, end: start }.place(start) });
-            }
-        }
-        Ok(())
+        Some(Piece { source: Source { text, start, end }, tokens })
     }
 
     /// The error of a script whose last statement begins with the tokens and then cannot be read.

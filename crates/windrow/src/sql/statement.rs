@@ -63,6 +63,11 @@ pub enum Statement {
         /// The flow: the string exactly as it was written, not folded to lower case.
         name: String,
     },
+    /// `ADMIN CHECK_FLOW('name')`
+    CheckFlow {
+        /// The flow: the string exactly as it was written, not folded to lower case.
+        name: String,
+    },
     /// `INSERT INTO …`
     Insert(Insert),
     /// `DELETE FROM table [WHERE predicate]`

@@ -1,0 +1,291 @@
+//! Changing a table: copy on write, and one commit for everything.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use chrono::Utc;
+use deltalake_core::kernel::{Action, CommitInfo, Remove, Transaction};
+use futures::TryStreamExt;
+use serde_json::Value;
+use uuid::Uuid;
+use windrow_state::Progress;
+use windrow_table::{Commit, Committed, Removal, RowStream, Survivors, TableError, Write, concat};
+
+use crate::DeltaError;
+use crate::file::DataFile;
+use crate::log::{DeltaLog, Published};
+use crate::progress;
+use crate::reader::Reader;
+use crate::snapshot::{Snapshot, watermarks_of};
+use crate::writer::{FileWriter, Layout, ROW_GROUP, ROWS_PER_FILE, Staged};
+
+/// How many other commits may come in between before a commit that can be on any state gives up.
+const TRIES: usize = 100;
+/// Old progress files are looked for once in so many versions.
+const SWEEP_EVERY: u64 = 8;
+
+/// What a commit needs of its table.
+#[derive(Debug)]
+pub(crate) struct Committer<'a> {
+    pub(crate) log: &'a DeltaLog,
+    pub(crate) reader: &'a Reader,
+    pub(crate) layout: &'a Arc<Layout>,
+    pub(crate) turn: &'a tokio::sync::Mutex<()>,
+}
+
+/// What a write takes away from a version of the table.
+#[derive(Debug, Default)]
+struct Taken {
+    files: Vec<Arc<DataFile>>,
+    rows: u64,
+    /// The rows of those files that stay.
+    survivors: Staged,
+}
+
+impl Committer<'_> {
+    pub(crate) async fn commit(&self, commit: Commit) -> Result<Committed, TableError> {
+        let Commit { write, rows, progress, expected } = commit;
+        let spec = self.reader.spec();
+        let base = self.log.refresh().await?;
+        base.facts().check_writable(spec, !matches!(write, Write::Append))?;
+        let expected = expected.map(|expected| {
+            let here = expected == base.watermarks();
+            if here { Ok(base.version()) } else { Err(TableError::Conflict { expected, found: base.watermarks() }) }
+        });
+        let expected = expected.transpose()?;
+
+        // A stream gives its rows once: they are written once, whatever becomes of the commit.
+        let (new_rows, new_files) = match &write {
+            Write::Upsert { .. } => {
+                let (removal, last_rows) = Removal::new(spec, &write, self.collect(rows).await?)?;
+                let mut writer = self.writer(ROWS_PER_FILE);
+                let pushed = writer.push(&last_rows).await;
+                (removal, writer.finish(pushed).await?)
+            }
+            _ => {
+                let none = RecordBatch::new_empty(Arc::clone(spec.schema()));
+                let (removal, _) = Removal::new(spec, &write, none)?;
+                (removal, self.writer(ROWS_PER_FILE).write_all(rows).await?)
+            }
+        };
+        let change = Change { write: &write, removal: new_rows, new_files, progress };
+        self.land(&change, expected).await
+    }
+
+    /// Brings the change into the log: on exactly the version expected, or on whatever is there.
+    async fn land(&self, change: &Change<'_>, expected: Option<u64>) -> Result<Committed, TableError> {
+        let store = self.log.object_store();
+        let _turn = self.turn.lock().await;
+        for _ in 0..TRIES {
+            let attempt = self.attempt(change, expected).await;
+            match attempt {
+                Attempt::Landed(committed) => return Ok(committed),
+                Attempt::Lost if expected.is_none() => {}
+                Attempt::Lost => break,
+                Attempt::InDoubt(error) => return Err(error),
+                Attempt::Failed(error) => {
+                    change.new_files.discard(store.as_ref()).await;
+                    return Err(error);
+                }
+            }
+        }
+        change.new_files.discard(store.as_ref()).await;
+        let found = self.log.refresh().await?.watermarks();
+        let expected = expected.map_or_else(|| found.clone(), watermarks_of);
+        Err(TableError::Conflict { expected, found })
+    }
+
+    async fn attempt(&self, change: &Change<'_>, expected: Option<u64>) -> Attempt {
+        let base = match self.log.refresh().await {
+            Ok(base) => base,
+            Err(error) => return Attempt::Failed(error),
+        };
+        if expected.is_some_and(|version| version != base.version()) {
+            return Attempt::Lost;
+        }
+        let removing = !matches!(change.write, Write::Append);
+        if let Err(error) = base.facts().check_writable(self.reader.spec(), removing) {
+            return Attempt::Failed(error.into());
+        }
+        let taken = match self.take(change, &base).await {
+            Ok(taken) => taken,
+            Err(error) => return Attempt::Failed(error),
+        };
+        let store = self.log.object_store();
+        let number = match &change.progress {
+            None => None,
+            Some((flow, progress)) => {
+                match progress::write(store.as_ref(), flow, progress, base.version() + 1).await {
+                    Ok(number) => Some((flow.as_str(), number)),
+                    Err(error) => {
+                        taken.survivors.discard(store.as_ref()).await;
+                        return Attempt::Failed(error);
+                    }
+                }
+            }
+        };
+        match self.log.publish(&base, change.actions(&taken, number, &base)).await {
+            Ok(Published::At(now)) => {
+                if let Some((flow, number)) = number.filter(|_| now.version().is_multiple_of(SWEEP_EVERY)) {
+                    progress::sweep(store.as_ref(), flow, number).await;
+                }
+                Attempt::Landed(Committed {
+                    at: now.watermarks(),
+                    rows_added: change.new_files.rows,
+                    rows_removed: taken.rows,
+                })
+            }
+            Ok(Published::Taken) => {
+                taken.survivors.discard(store.as_ref()).await;
+                if let Some((flow, number)) = number {
+                    progress::discard(store.as_ref(), flow, number).await;
+                }
+                Attempt::Lost
+            }
+            Err(error) => Attempt::InDoubt(error),
+        }
+    }
+
+    /// Finds the files that lose rows, and writes what stays of them into new ones.
+    async fn take(&self, change: &Change<'_>, base: &Snapshot) -> Result<Taken, TableError> {
+        let mut taken = Taken::default();
+        // Small files, so that the next rewrite of a few windows does not have to copy many others.
+        let mut writer = self.writer(ROW_GROUP);
+        let mut copied = Ok(());
+        for file in base.files() {
+            if !change.removal.may_touch(file.span) {
+                continue;
+            }
+            copied = self.take_from(change, file, &mut taken, &mut writer).await;
+            if copied.is_err() {
+                break;
+            }
+        }
+        taken.survivors = writer.finish(copied).await?;
+        Ok(taken)
+    }
+
+    async fn take_from(
+        &self,
+        change: &Change<'_>,
+        file: &Arc<DataFile>,
+        taken: &mut Taken,
+        writer: &mut FileWriter,
+    ) -> Result<(), TableError> {
+        if !file.has_plain_name() {
+            let reason = format!("the file {} has a name that can be spelt in several ways", file.path());
+            return Err(DeltaError::Unwritable(reason).into());
+        }
+        if let Some(rows) = change.whole(file) {
+            taken.rows += rows;
+            taken.files.push(Arc::clone(file));
+            return Ok(());
+        }
+        let mut kept_rows = Vec::new();
+        let mut lost = 0;
+        for batch in self.reader.read(std::slice::from_ref(file), None).await? {
+            match change.removal.survivors(&batch)? {
+                Survivors::All => kept_rows.push(batch),
+                Survivors::Some { kept, removed } => {
+                    lost += removed.num_rows() as u64;
+                    kept_rows.push(kept);
+                }
+            }
+        }
+        if lost > 0 {
+            taken.rows += lost;
+            taken.files.push(Arc::clone(file));
+            for batch in kept_rows {
+                writer.push(&batch).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn collect(&self, rows: RowStream) -> Result<RecordBatch, TableError> {
+        let batches = rows.map_err(TableError::from).and_then(async |batch| self.layout.fit(&batch));
+        let batches: Vec<RecordBatch> = batches.try_collect().await?;
+        concat(self.reader.spec().schema(), &batches)
+    }
+
+    fn writer(&self, rows_per_file: usize) -> FileWriter {
+        FileWriter::new(Arc::clone(self.layout), self.log.object_store(), rows_per_file)
+    }
+}
+
+/// What became of trying to commit on the newest version.
+enum Attempt {
+    Landed(Committed),
+    /// Another commit was faster.
+    Lost,
+    /// Nothing was committed.
+    Failed(TableError),
+    /// The storage failed in the act: the files that were written may be in the log.
+    InDoubt(TableError),
+}
+
+/// A change whose rows are written, and that can be tried on one version after another.
+#[derive(Debug)]
+struct Change<'a> {
+    write: &'a Write,
+    removal: Removal<'a>,
+    new_files: Staged,
+    progress: Option<(String, Progress)>,
+}
+
+impl Change<'_> {
+    /// How many rows the file has, if all of them go, by what is known without reading it.
+    fn whole(&self, file: &DataFile) -> Option<u64> {
+        match self.write {
+            Write::ReplaceAll => file.rows,
+            Write::Replace { ranges } => {
+                let span = file.span.filter(|span| span.nulls == 0)?;
+                ranges.iter().any(|range| range.contains(span.first) && range.contains(span.last)).then_some(span.rows)
+            }
+            _ => None,
+        }
+    }
+
+    fn actions(&self, taken: &Taken, progress: Option<(&str, i64)>, base: &Snapshot) -> Vec<Action> {
+        let now = Utc::now().timestamp_millis();
+        let mut actions = vec![Action::CommitInfo(self.info(now, base))];
+        actions.extend(progress.map(|(flow, number)| {
+            Action::Txn(Transaction::new(progress::app_id(flow), number))
+        }));
+        actions.extend(taken.files.iter().map(|file| {
+            Action::Remove(Remove {
+                path: file.path().to_owned(),
+                data_change: true,
+                deletion_timestamp: Some(now),
+                extended_file_metadata: Some(true),
+                partition_values: Some(file.partition_values.clone()),
+                size: i64::try_from(file.size).ok(),
+                ..Remove::default()
+            })
+        }));
+        actions.extend(taken.survivors.adds.iter().chain(&self.new_files.adds).cloned().map(Action::Add));
+        actions
+    }
+
+    fn info(&self, now: i64, base: &Snapshot) -> CommitInfo {
+        let (operation, mode) = match self.write {
+            Write::Append => ("WRITE", "Append"),
+            Write::Upsert { .. } => ("MERGE", "Upsert"),
+            Write::Replace { .. } => ("WRITE", "Replace"),
+            Write::ReplaceAll => ("WRITE", "Overwrite"),
+            Write::Delete { .. } => ("DELETE", "Delete"),
+        };
+        CommitInfo {
+            timestamp: Some(now),
+            operation: Some(operation.into()),
+            operation_parameters: Some(HashMap::from([("mode".into(), Value::from(mode))])),
+            read_version: Some(base.version()),
+            is_blind_append: Some(matches!(self.write, Write::Append)),
+            engine_info: Some(concat!("windrow ", env!("CARGO_PKG_VERSION")).into()),
+            // No two entries are the same text: a storage that is in doubt can be asked whose a commit is.
+            info: HashMap::from([("txnId".into(), Value::from(Uuid::new_v4().to_string()))]),
+            ..CommitInfo::default()
+        }
+    }
+}

@@ -1,0 +1,292 @@
+//! The log of a table: what it was read to say, and how a commit is added to it.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use deltalake_core::DeltaTable;
+use deltalake_core::checkpoints::create_checkpoint;
+use deltalake_core::kernel::transaction::TransactionError;
+use deltalake_core::kernel::{Action, EagerSnapshot};
+use deltalake_core::logstore::{
+    CommitOrBytes, LogStoreRef, commit_uri_from_version, extract_version_from_filename, get_actions,
+};
+use futures::TryStreamExt;
+use object_store::{ObjectStore, ObjectStoreExt};
+use uuid::Uuid;
+use windrow_state::Sequence;
+use windrow_table::{TableError, TableSpec};
+
+use crate::DeltaError;
+use crate::protocol::TableFacts;
+use crate::snapshot::{Declared, LogCommit, REGION, Snapshot, sequence_of};
+
+/// How many versions back a version is at hand without reading the log.
+const RECENT_VERSIONS: usize = 16;
+/// How many commits back a commit is at hand without reading the log.
+const RECENT_COMMITS: usize = 256;
+
+/// The log of one table.
+///
+/// The newest version that was read is kept as a value and moved forward by the commits after it, so that neither
+/// reading nor committing gets slower as the log grows.
+#[derive(Debug)]
+pub(crate) struct DeltaLog {
+    store: LogStoreRef,
+    declared: Declared,
+    // Held only to look at or to exchange values, never while the storage is asked.
+    recent: Mutex<Recent>,
+}
+
+#[derive(Debug)]
+struct Recent {
+    newest: Arc<Snapshot>,
+    older: VecDeque<Arc<Snapshot>>,
+    commits: VecDeque<Arc<LogCommit>>,
+}
+
+impl Recent {
+    fn of(newest: Arc<Snapshot>) -> Self {
+        Self { newest, older: VecDeque::new(), commits: VecDeque::new() }
+    }
+
+    fn advance(&mut self, next: &Arc<Snapshot>, commit: Arc<LogCommit>) {
+        if next.version() != self.newest.version() + 1 {
+            return; // Somebody else was faster.
+        }
+        let before = std::mem::replace(&mut self.newest, Arc::clone(next));
+        self.older.push_back(before);
+        self.commits.push_back(commit);
+        if self.older.len() > RECENT_VERSIONS {
+            self.older.pop_front();
+        }
+        if self.commits.len() > RECENT_COMMITS {
+            self.commits.pop_front();
+        }
+    }
+}
+
+/// What became of a commit.
+#[derive(Debug)]
+pub(crate) enum Published {
+    /// It is in the log; the table is now this.
+    At(Arc<Snapshot>),
+    /// Another commit has that version; nothing was written.
+    Taken,
+}
+
+impl DeltaLog {
+    /// Reads the newest version of a table that is, by what the log says, declared to be `declare`.
+    pub(crate) async fn open(
+        store: LogStoreRef,
+        declare: impl FnOnce(&TableFacts) -> Result<TableSpec, DeltaError>,
+    ) -> Result<Self, DeltaError> {
+        let loaded = read_version(&store, None).await?;
+        let facts = TableFacts::new(loaded.protocol(), loaded.metadata())?;
+        let declared =
+            Declared { spec: declare(&facts)?, partition_columns: facts.partition_columns().to_vec() };
+        let newest = Arc::new(Snapshot::loaded(&loaded, &declared)?);
+        Ok(Self { store, declared, recent: Mutex::new(Recent::of(newest)) })
+    }
+
+    pub(crate) fn declared(&self) -> &Declared {
+        &self.declared
+    }
+
+    /// The table's own part of the storage.
+    pub(crate) fn object_store(&self) -> Arc<dyn ObjectStore> {
+        self.store.object_store(None)
+    }
+
+    pub(crate) fn store(&self) -> &LogStoreRef {
+        &self.store
+    }
+
+    /// The newest version that was read.
+    pub(crate) fn newest(&self) -> Arc<Snapshot> {
+        Arc::clone(&self.recent().newest)
+    }
+
+    fn recent(&self) -> MutexGuard<'_, Recent> {
+        // What the lock protects is replaced by whole values: no panic leaves it half done.
+        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads the commits after the newest version that was read.
+    pub(crate) async fn refresh(&self) -> Result<Arc<Snapshot>, TableError> {
+        let start = self.newest();
+        let mut newest = Arc::clone(&start);
+        while let Some(commit) = self.read_commit(newest.version() + 1).await? {
+            let next = Arc::new(newest.apply(&commit, &self.declared)?);
+            self.recent().advance(&next, Arc::new(commit));
+            newest = next;
+        }
+        // Without a next commit, the last one tells a log that ends here from one that was cut, or replaced.
+        if newest.version() == start.version() && !self.has_commit(newest.version()).await? {
+            newest = self.reload(&newest).await?;
+        }
+        Ok(newest)
+    }
+
+    async fn reload(&self, known: &Snapshot) -> Result<Arc<Snapshot>, TableError> {
+        let newest = Arc::new(load(&self.store, None, &self.declared).await?);
+        if newest.version() < known.version() || newest.facts().id() != known.facts().id() {
+            let at = self.store.root_url();
+            let gone = DeltaError::Missing { location: at.to_string() };
+            return Err(TableError::storage("the Delta table was replaced by another one", gone));
+        }
+        *self.recent() = Recent::of(Arc::clone(&newest));
+        Ok(newest)
+    }
+
+    /// A version of the table.
+    ///
+    /// # Errors
+    /// [`TableError::Stale`] when the log does not have what leads to it.
+    pub(crate) async fn version(&self, version: u64) -> Result<Arc<Snapshot>, TableError> {
+        if let Some(snapshot) = self.recent_version(version) {
+            return Ok(snapshot);
+        }
+        if version > self.refresh().await?.version() {
+            return Err(self.stale(sequence_of(version)).await);
+        }
+        if let Some(snapshot) = self.recent_version(version) {
+            return Ok(snapshot);
+        }
+        match load(&self.store, Some(version), &self.declared).await {
+            Ok(snapshot) => Ok(Arc::new(snapshot)),
+            Err(_) if self.oldest().await? > sequence_of(version) => Err(self.stale(sequence_of(version)).await),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn recent_version(&self, version: u64) -> Option<Arc<Snapshot>> {
+        let recent = self.recent();
+        let found = recent.older.iter().chain([&recent.newest]).find(|s| s.version() == version);
+        found.map(Arc::clone)
+    }
+
+    /// A commit; `None` where the log no longer has it.
+    pub(crate) async fn commit(&self, version: u64) -> Result<Option<Arc<LogCommit>>, TableError> {
+        let known = self.recent().commits.iter().find(|commit| commit.version() == version).map(Arc::clone);
+        match known {
+            Some(commit) => Ok(Some(commit)),
+            None => Ok(self.read_commit(version).await?.map(Arc::new)),
+        }
+    }
+
+    async fn read_commit(&self, version: u64) -> Result<Option<LogCommit>, TableError> {
+        let context = || format!("the commit {version} of the Delta table");
+        let bytes = self.store.read_commit_entry(version).await;
+        let Some(bytes) = bytes.map_err(|error| TableError::storage(context(), error))? else { return Ok(None) };
+        let actions = get_actions(version, &bytes).map_err(|error| TableError::storage(context(), error))?;
+        Ok(Some(LogCommit::new(version, actions, &self.declared.spec)?))
+    }
+
+    async fn has_commit(&self, version: u64) -> Result<bool, TableError> {
+        match self.object_store().head(&commit_uri_from_version(Some(version))).await {
+            Ok(_) => Ok(true),
+            Err(object_store::Error::NotFound { .. }) => Ok(false),
+            Err(error) => Err(TableError::storage("the log of the Delta table", error)),
+        }
+    }
+
+    /// That what was asked for is not, or no longer, there.
+    pub(crate) async fn stale(&self, asked: Sequence) -> TableError {
+        match self.oldest().await {
+            Ok(oldest) => TableError::Stale { region: REGION, asked, oldest },
+            Err(error) => error,
+        }
+    }
+
+    /// The oldest sequence that can be read: the first version of the log, or its first checkpoint.
+    async fn oldest(&self) -> Result<Sequence, TableError> {
+        let store = self.object_store();
+        let names = store.list(Some(self.store.log_path())).map_ok(|entry| entry.location);
+        let names: Vec<_> =
+            names.try_collect().await.map_err(|error| TableError::storage("the log of the Delta table", error))?;
+        let starts = names.iter().filter_map(|path| {
+            let name = path.filename()?;
+            let version = extract_version_from_filename(name)?;
+            (version == 0 || name.contains(".checkpoint")).then_some(version)
+        });
+        Ok(starts.min().map_or(self.newest().sequence(), sequence_of))
+    }
+
+    /// Adds a commit right after `base`, or not at all.
+    ///
+    /// # Errors
+    /// When the storage failed. The commit may be in the log all the same: files that it names must not be deleted.
+    pub(crate) async fn publish(&self, base: &Snapshot, actions: Vec<Action>) -> Result<Published, TableError> {
+        let version = base.version() + 1;
+        let context = || format!("the commit {version} of the Delta table");
+        let entry = entry_of(&actions).map_err(|error| TableError::storage(context(), error))?;
+        let bytes = CommitOrBytes::LogBytes(entry.clone());
+        if let Err(error) = self.store.write_commit_entry(version, bytes, Uuid::new_v4()).await {
+            // A storage that tries again by itself may find its own first try.
+            let found = self.store.read_commit_entry(version).await;
+            match (found.map_err(|error| TableError::storage(context(), error))?, error) {
+                (Some(found), _) if found == entry => {}
+                (_, TransactionError::VersionAlreadyExists(_)) | (Some(_), _) => return Ok(Published::Taken),
+                (None, error) => return Err(TableError::storage(context(), error)),
+            }
+        }
+        let commit = LogCommit::new(version, actions, &self.declared.spec)?;
+        let next = Arc::new(base.apply(&commit, &self.declared)?);
+        self.recent().advance(&next, Arc::new(commit));
+        self.checkpoint(&next).await;
+        Ok(Published::At(next))
+    }
+
+    /// Writes a checkpoint where one is due. That it fails costs only time, when the table is opened next.
+    async fn checkpoint(&self, snapshot: &Snapshot) {
+        if !snapshot.version().is_multiple_of(snapshot.facts().checkpoint_interval()) {
+            return;
+        }
+        let mut table = DeltaTable::new(Arc::clone(&self.store));
+        let result = match table.load_version(snapshot.version()).await {
+            Ok(()) => create_checkpoint(&table, None).await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = result {
+            tracing::warn!(%error, version = snapshot.version(), "the log has no new checkpoint");
+        }
+    }
+
+    /// The version of the newest `txn` action of this id.
+    pub(crate) async fn txn(&self, snapshot: &Snapshot, app_id: &str) -> Result<Option<i64>, TableError> {
+        if let Some(version) = snapshot.later_txn(app_id) {
+            return Ok(Some(version));
+        }
+        let loaded = snapshot.loaded_txns();
+        if let Some(version) = loaded.get(app_id) {
+            return Ok(version);
+        }
+        let failed = |error| TableError::storage("the transactions of the Delta table", error);
+        let store = self.store.as_ref();
+        let base = read_version(&self.store, Some(snapshot.version())).await?;
+        let version = base.transaction_version(store, app_id).await.map_err(failed)?;
+        loaded.remember(app_id, version);
+        Ok(version)
+    }
+}
+
+async fn load(store: &LogStoreRef, version: Option<u64>, declared: &Declared) -> Result<Snapshot, DeltaError> {
+    Snapshot::loaded(&read_version(store, version).await?, declared)
+}
+
+async fn read_version(store: &LogStoreRef, version: Option<u64>) -> Result<EagerSnapshot, DeltaError> {
+    EagerSnapshot::try_new(store.as_ref(), version)
+        .await
+        .map_err(|error| DeltaError::storage("the log of the Delta table", error))
+}
+
+/// The text of a commit: an action in each line.
+pub(crate) fn entry_of(actions: &[Action]) -> Result<Bytes, serde_json::Error> {
+    let mut lines = Vec::new();
+    for action in actions {
+        serde_json::to_writer(&mut lines, action)?;
+        lines.push(b'\n');
+    }
+    Ok(lines.into())
+}

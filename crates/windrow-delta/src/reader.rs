@@ -1,0 +1,195 @@
+//! Reading data files: one way for queries and for the table's own needs.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch};
+use arrow::datatypes::{Field, FieldRef, Schema};
+use chrono::DateTime;
+use datafusion::common::Statistics;
+use datafusion::common::stats::Precision;
+use datafusion::config::TableParquetOptions;
+use datafusion::datasource::listing::PartitionedFile;
+use datafusion::datasource::physical_plan::parquet::CachedParquetFileReaderFactory;
+use datafusion::datasource::physical_plan::{FileGroup, FileScanConfigBuilder, ParquetSource};
+use datafusion::datasource::source::DataSourceExec;
+use datafusion::datasource::table_schema::TableSchema;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::TaskContext;
+use datafusion::execution::cache::default_cache::DefaultCache;
+use datafusion::execution::cache::cache_manager::FileMetadataCache;
+use datafusion::execution::object_store::ObjectStoreUrl;
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_plan::empty::EmptyExec;
+use datafusion::physical_plan::{ExecutionPlan, collect};
+use datafusion::prelude::SessionConfig;
+use datafusion::scalar::ScalarValue;
+use object_store::{ObjectMeta, ObjectStore};
+use uuid::Uuid;
+use windrow_table::{TableError, TableSpec};
+
+use crate::DeltaError;
+use crate::adapter::StoredTypes;
+use crate::convert::convert;
+use crate::file::DataFile;
+use crate::snapshot::Declared;
+use crate::types::stored_schema;
+
+/// How much memory the footers of a table's files may take.
+const FOOTERS: usize = 16 << 20;
+
+/// Reads files of a table as rows of the declared columns.
+#[derive(Debug)]
+pub(crate) struct Reader {
+    spec: TableSpec,
+    url: ObjectStoreUrl,
+    store: Arc<dyn ObjectStore>,
+    // A file's path is unique in its table only, so that tables cannot share this.
+    footers: Arc<FileMetadataCache>,
+    /// The columns that are in files, then the ones that partition the table.
+    columns: TableSchema,
+    stored_types: Arc<StoredTypes>,
+    own_context: Arc<TaskContext>,
+}
+
+/// What of some files is to be read, and how.
+#[derive(Debug, Default)]
+pub(crate) struct Request<'a> {
+    /// The positions of the declared columns wanted; all if `None`.
+    pub(crate) columns: Option<&'a [usize]>,
+    /// A condition over [`Reader::columns`] that rows need not be given for if it does not hold.
+    pub(crate) predicate: Option<Arc<dyn PhysicalExpr>>,
+    /// How many rows are enough.
+    pub(crate) limit: Option<usize>,
+    pub(crate) options: TableParquetOptions,
+    pub(crate) partitions: usize,
+}
+
+impl Reader {
+    pub(crate) fn new(store: Arc<dyn ObjectStore>, declared: &Declared) -> Result<Self, DeltaError> {
+        let failed = |error| DeltaError::storage("reading the Delta table", error);
+        let spec = declared.spec.clone();
+        // The storage is known to DataFusion by the scheme and host of a URL: one for each handle, as two handles
+        // on one place may have different credentials.
+        let url = ObjectStoreUrl::parse(format!("windrow-delta://{}", Uuid::new_v4())).map_err(failed)?;
+        let own_context = Arc::new(TaskContext::default().with_session_config(SessionConfig::new()));
+        own_context.runtime_env().register_object_store(url.as_ref(), Arc::clone(&store));
+
+        let is_partition = |field: &&FieldRef| declared.partition_columns.contains(field.name());
+        let (partitions, in_files): (Vec<FieldRef>, Vec<FieldRef>) =
+            spec.schema().fields().iter().cloned().partition(|field| is_partition(&field));
+        let stored = stored_schema(spec.schema())?;
+        let stored: Vec<Field> =
+            stored.fields().iter().filter(|f| !is_partition(f)).map(|f| f.as_ref().clone()).collect();
+        Ok(Self {
+            spec,
+            url,
+            store,
+            footers: Arc::new(DefaultCache::new(FOOTERS)),
+            columns: TableSchema::builder(Arc::new(Schema::new(in_files))).with_table_partition_cols(partitions).build(),
+            stored_types: Arc::new(StoredTypes { stored: Arc::new(Schema::new(stored)) }),
+            own_context,
+        })
+    }
+
+    pub(crate) fn spec(&self) -> &TableSpec {
+        &self.spec
+    }
+
+    /// The columns that a [`Request`]'s predicate speaks of.
+    pub(crate) fn columns(&self) -> &Schema {
+        self.columns.table_schema()
+    }
+
+    /// Makes the files readable in another runtime than the table's own.
+    pub(crate) fn register(&self, runtime: &datafusion::execution::runtime_env::RuntimeEnv) {
+        runtime.register_object_store(self.url.as_ref(), Arc::clone(&self.store));
+    }
+
+    /// The rows of the files.
+    pub(crate) fn plan(&self, files: &[Arc<DataFile>], request: Request<'_>) -> Result<Arc<dyn ExecutionPlan>> {
+        let declared = self.spec.schema();
+        let wanted: Vec<usize> = match request.columns {
+            Some(columns) => columns.to_vec(),
+            None => (0..declared.fields().len()).collect(),
+        };
+        if files.is_empty() {
+            return Ok(Arc::new(EmptyExec::new(Arc::new(declared.project(&wanted)?))));
+        }
+        let mut options = request.options;
+        // Delta has microseconds; read as nanoseconds, dates of other centuries would overflow.
+        options.global.coerce_int96 = Some("us".into());
+        let hint = options.global.metadata_size_hint;
+        let footers = CachedParquetFileReaderFactory::new(Arc::clone(&self.store), Arc::clone(&self.footers));
+        let mut source = ParquetSource::new(self.columns.clone())
+            .with_table_parquet_options(options)
+            .with_parquet_file_reader_factory(Arc::new(footers));
+        if let Some(bytes) = hint {
+            source = source.with_metadata_size_hint(bytes);
+        }
+        if let Some(predicate) = request.predicate {
+            source = source.with_predicate(predicate);
+        }
+        let positions =
+            wanted.iter().map(|&index| self.columns().index_of(declared.field(index).name())).collect::<Result<_, _>>()?;
+        let groups = FileGroup::new(files.iter().map(|file| self.partitioned_file(file)).collect::<Result<_>>()?)
+            .split_files(request.partitions.max(1));
+        let config = FileScanConfigBuilder::new(self.url.clone(), Arc::new(source))
+            .with_file_groups(groups)
+            .with_statistics(statistics(self.columns(), files))
+            .with_expr_adapter(Some(Arc::clone(&self.stored_types) as _))
+            .with_limit(request.limit)
+            .with_projection_indices(Some(positions))?
+            .build();
+        Ok(DataSourceExec::from_data_source(config))
+    }
+
+    fn partitioned_file(&self, file: &DataFile) -> Result<PartitionedFile> {
+        let meta = ObjectMeta {
+            location: file.location().clone(),
+            last_modified: DateTime::from_timestamp_millis(file.modified).unwrap_or_default(),
+            size: file.size,
+            e_tag: None,
+            version: None,
+        };
+        let partitions = self.columns.table_partition_cols().iter();
+        let values = partitions.map(|field| partition_value(file, field)).collect::<Result<_>>()?;
+        Ok(PartitionedFile::new_from_meta(meta).with_partition_values(values))
+    }
+
+    /// All rows of the files, with these of the declared columns.
+    pub(crate) async fn read(
+        &self,
+        files: &[Arc<DataFile>],
+        columns: Option<&[usize]>,
+    ) -> Result<Vec<RecordBatch>, TableError> {
+        let partitions = self.own_context.session_config().target_partitions();
+        let plan = self.plan(files, Request { columns, partitions, ..Request::default() })?;
+        Ok(collect(plan, Arc::clone(&self.own_context)).await?)
+    }
+
+    /// The time index of all rows of the files; nothing where the table has none.
+    pub(crate) async fn instants(&self, files: &[Arc<DataFile>]) -> Result<Vec<ArrayRef>, TableError> {
+        let Some(index) = self.spec.time_index() else { return Ok(Vec::new()) };
+        let batches = self.read(files, Some(&[index])).await?;
+        Ok(batches.iter().map(|batch| Arc::clone(batch.column(0))).collect())
+    }
+}
+
+/// What is known of the files without reading them.
+pub(crate) fn statistics(columns: &Schema, files: &[Arc<DataFile>]) -> Statistics {
+    let rows = files.iter().map(|file| file.rows).sum::<Option<u64>>().and_then(|rows| usize::try_from(rows).ok());
+    Statistics::new_unknown(columns).with_num_rows(rows.map_or(Precision::Absent, Precision::Exact))
+}
+
+/// The value of a column that is in the log instead of in the file; no text is NULL.
+fn partition_value(file: &DataFile, field: &Field) -> Result<ScalarValue> {
+    let text = file.partition_values.get(field.name()).and_then(Option::as_deref).filter(|text| !text.is_empty());
+    let Some(text) = text else { return ScalarValue::try_from(field.data_type()) };
+    let name = field.name();
+    let failed = |error: DataFusionError| error.context(format!("the partition {name}={text}"));
+    let stored = crate::types::stored_type(field.data_type())
+        .map_err(|_| DataFusionError::Plan(format!("column {name} cannot partition a table")))?;
+    let value = ScalarValue::try_from_string(text.to_owned(), &stored).map_err(failed)?;
+    let value = convert(&value.to_array()?, field.data_type())?;
+    ScalarValue::try_from_array(&value, 0)
+}

@@ -1,0 +1,16 @@
+//! What a Delta table does, seen from outside.
+
+#[cfg(test)]
+mod committing;
+#[cfg(test)]
+mod conformance;
+#[cfg(test)]
+mod fixture;
+#[cfg(test)]
+mod foreign;
+#[cfg(test)]
+mod history;
+#[cfg(test)]
+mod pruning;
+#[cfg(test)]
+mod types;

@@ -1,0 +1,116 @@
+//! Tables and flows as they are declared, and as the catalog keeps them.
+
+use std::collections::BTreeMap;
+
+use arrow::datatypes::{DataType, Schema, TimeUnit};
+use serde::{Deserialize, Serialize};
+use windrow_table::{SpecError, TableSpec};
+
+use crate::sql::{quote_name, quote_string};
+
+/// A table of Windrow's own.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct TableDeclaration {
+    pub(super) name: String,
+    pub(super) schema: Schema,
+    pub(super) time_index: Option<String>,
+    pub(super) primary_key: Vec<String>,
+    pub(super) append_mode: bool,
+    /// Default expressions by column, as SQL.
+    pub(super) defaults: BTreeMap<String, String>,
+    /// The folder of the table under the data directory; `None` in memory.
+    pub(super) folder: Option<String>,
+}
+
+/// A table that others write.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct ExternalDeclaration {
+    pub(super) name: String,
+    /// The `CREATE EXTERNAL TABLE`, with an absolute location.
+    pub(super) sql: String,
+}
+
+/// A flow.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct FlowDeclaration {
+    pub(super) name: String,
+    /// The `CREATE FLOW`, without its conditions.
+    pub(super) sql: String,
+    /// The name that its progress is under.
+    pub(super) id: String,
+    pub(super) created_millis: i64,
+}
+
+impl TableDeclaration {
+    pub(super) fn spec(&self) -> Result<TableSpec, SpecError> {
+        let spec = TableSpec::new(self.schema.clone().into())?;
+        let spec = match &self.time_index {
+            Some(column) => spec.with_time_index(column)?,
+            None => spec,
+        };
+        Ok(spec.with_primary_key(&self.primary_key)?.with_append_mode(self.append_mode))
+    }
+
+    /// The `CREATE TABLE` that makes this table.
+    pub(super) fn to_sql(&self) -> String {
+        let mut parts: Vec<String> = Vec::new();
+        for field in self.schema.fields() {
+            let mut part = format!("{} {}", quote_name(field.name()), sql_type(field.data_type()));
+            if !field.is_nullable() {
+                part.push_str(" NOT NULL");
+            }
+            if let Some(default) = self.defaults.get(field.name()) {
+                part.push_str(&format!(" DEFAULT {default}"));
+            }
+            parts.push(part);
+        }
+        if let Some(time_index) = &self.time_index {
+            parts.push(format!("TIME INDEX ({})", quote_name(time_index)));
+        }
+        if !self.primary_key.is_empty() {
+            let key: Vec<_> = self.primary_key.iter().map(|column| quote_name(column)).collect();
+            parts.push(format!("PRIMARY KEY ({})", key.join(", ")));
+        }
+        let mut sql = format!("CREATE TABLE {} (\n  {}\n)", quote_name(&self.name), parts.join(",\n  "));
+        if self.append_mode {
+            sql.push_str(&format!(" WITH ({} = {})", quote_string("append_mode"), quote_string("true")));
+        }
+        sql
+    }
+}
+
+/// The name of a type in SQL; Arrow's own name where SQL has none.
+pub(super) fn sql_type(data_type: &DataType) -> String {
+    let name = match data_type {
+        DataType::Boolean => "BOOLEAN",
+        DataType::Int8 => "TINYINT",
+        DataType::Int16 => "SMALLINT",
+        DataType::Int32 => "INT",
+        DataType::Int64 => "BIGINT",
+        DataType::UInt8 => "TINYINT UNSIGNED",
+        DataType::UInt16 => "SMALLINT UNSIGNED",
+        DataType::UInt32 => "INT UNSIGNED",
+        DataType::UInt64 => "BIGINT UNSIGNED",
+        DataType::Float32 => "REAL",
+        DataType::Float64 => "DOUBLE",
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => "STRING",
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView => "BYTEA",
+        DataType::Date32 => "DATE",
+        DataType::Decimal128(precision, scale) => return format!("DECIMAL({precision}, {scale})"),
+        DataType::Timestamp(unit, zone) => {
+            let zone = if zone.is_some() { " WITH TIME ZONE" } else { "" };
+            return format!("TIMESTAMP({}){zone}", digits(*unit));
+        }
+        other => return other.to_string(),
+    };
+    name.to_owned()
+}
+
+fn digits(unit: TimeUnit) -> u8 {
+    match unit {
+        TimeUnit::Second => 0,
+        TimeUnit::Millisecond => 3,
+        TimeUnit::Microsecond => 6,
+        TimeUnit::Nanosecond => 9,
+    }
+}

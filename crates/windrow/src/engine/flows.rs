@@ -1,0 +1,336 @@
+//! `CREATE FLOW` and `DROP FLOW`: from a statement to a flow that can run.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use datafusion::common::TableReference;
+use datafusion::logical_expr::LogicalPlan;
+use windrow_plan::{
+    Merge, NotMergeable, SinkColumns, SinkMatch, TimeWindow, derive_sink, find_time_window, scanned_tables,
+};
+use windrow_runner::{now_millis, Flow, FlowDefinition, FlowOptions, FlowTables};
+use windrow_state::{Approach, EvalSchedule};
+use windrow_table::{SinkTable, SourceTable};
+
+use super::declaration::{FlowDeclaration, TableDeclaration};
+use super::registry::{FlowEntry, TableEntry, full_reference, local_name, local_reference};
+use super::tables::exists;
+use super::{Answer, EngineError, Inner};
+use crate::sql::{CreateFlow, Interval, Options, TableName};
+
+/// A query with what was found out about it.
+struct PlannedQuery {
+    plan: LogicalPlan,
+    window: Option<TimeWindow>,
+    sources: Vec<(TableReference, Arc<dyn SourceTable>)>,
+    /// The names of all tables that it reads.
+    reads: Vec<String>,
+}
+
+impl Inner {
+    pub(super) async fn create_flow(&self, create: &CreateFlow) -> Result<Answer, EngineError> {
+        let _changing = self.changing.lock().await;
+        let known = self.registry.read().flow(&create.name).is_some();
+        if known && !create.or_replace {
+            return exists(create.if_not_exists, "flow", &create.name);
+        }
+        let declaration = FlowDeclaration {
+            name: create.name.clone(),
+            sql: CreateFlow { or_replace: false, if_not_exists: false, ..create.clone() }.to_string(),
+            id: format!("{}/{}", create.name, uuid::Uuid::new_v4().simple()),
+            created_millis: now_millis(),
+        };
+        let (entry, new_sink) = self.build_flow(create, declaration).await?;
+        let sink = create.sink.table.clone();
+        let made_sink = new_sink.is_some();
+        if let Some(table) = new_sink {
+            self.add_table(&sink, table)?;
+        }
+        let before = self.registry.read().flows.clone();
+        self.put_flow(entry);
+        if let Err(error) = self.save_catalog() {
+            self.registry.write().flows = before;
+            if made_sink {
+                self.forget_table(&sink)?;
+            }
+            return Err(error);
+        }
+        let verb = if known { "replaced" } else { "created" };
+        Ok(Answer::done(format!("{verb} flow {} into {}", create.name, create.sink)))
+    }
+
+    /// In the place of a flow of the same name, or as the newest one.
+    pub(super) fn put_flow(&self, entry: FlowEntry) {
+        let mut entries = self.registry.write();
+        let same = entries.flows.iter().position(|known| known.declaration.name == entry.declaration.name);
+        match same {
+            Some(index) => entries.flows[index] = entry,
+            None => entries.flows.push(entry),
+        }
+    }
+
+    /// The whole flow, ready to run, and its sink where that has to be made. Nothing is changed.
+    pub(super) async fn build_flow(
+        &self,
+        create: &CreateFlow,
+        declaration: FlowDeclaration,
+    ) -> Result<(FlowEntry, Option<TableEntry>), EngineError> {
+        local_name(&create.sink)?;
+        let mut options = flow_options(&create.options)?;
+        options.expire_after = duration("EXPIRE AFTER", create.expire_after)?;
+        options.schedule = duration("EVAL INTERVAL", create.eval_interval)?.and_then(|interval| {
+            EvalSchedule::new(declaration.created_millis, i64::try_from(interval.as_millis()).ok()?)
+        });
+        if create.eval_interval.is_some() && options.schedule.is_none() {
+            return Err(EngineError::Option("EVAL INTERVAL must be at least one millisecond".into()));
+        }
+        let query = self.plan_flow_query(create).await?;
+        self.refuse_cycles(create, &query.reads)?;
+        if query.window.is_none() && options.expire_after.is_some() {
+            return Err(EngineError::Refused(
+                "EXPIRE AFTER needs a query with a time window: without one the whole result is replaced".into(),
+            ));
+        }
+
+        let derived = derive_sink(&query.plan, query.window.as_ref());
+        let (sink, new_sink) = self.sink_for(create, &derived).await?;
+        let spec = sink.spec();
+        let columns = SinkColumns {
+            schema: Arc::clone(spec.schema()),
+            time_index: spec.time_index(),
+            primary_key: spec.primary_key().to_vec(),
+        };
+        let matched = SinkMatch::new(query.plan.schema().as_arrow(), &columns, false)?;
+        matched.align(query.plan.clone())?;
+        if let Some(window) = &query.window
+            && (spec.time_index().is_none() || matched.column_of(window.output()) != spec.time_index())
+        {
+            let output = query.plan.schema().field(window.output()).name().clone();
+            return Err(EngineError::Refused(format!(
+                "the time window {output} must go into the time index of the sink {}, which is {}",
+                create.sink,
+                spec.time_index_name().unwrap_or("missing")
+            )));
+        }
+        let merge = match &query.window {
+            Some(_) => Merge::analyse(&query.plan)?,
+            None => Err(vec![NotMergeable::Shape("no time window".into())]),
+        };
+        if let (Approach::Merge, Err(reasons)) = (options.approach, &merge) {
+            let reasons: Vec<String> = reasons.iter().map(ToString::to_string).collect();
+            return Err(EngineError::Refused(format!(
+                "'refresh' = 'merge' cannot be: {}",
+                reasons.join("; ")
+            )));
+        }
+        let definition = FlowDefinition {
+            name: create.name.clone(),
+            id: declaration.id.clone(),
+            query: query.plan,
+            sink: full_reference(&create.sink.table),
+            matched,
+            window: query.window,
+            merge,
+            options,
+        };
+        let tables = FlowTables { sources: query.sources, sink };
+        let flow = Arc::new(Flow::new(definition, tables, Arc::clone(&self.executor)));
+        let create = Arc::new(create.clone());
+        Ok((FlowEntry { flow, create, declaration, reads: query.reads, last_tick: None }, new_sink))
+    }
+
+    async fn plan_flow_query(&self, create: &CreateFlow) -> Result<PlannedQuery, EngineError> {
+        let plan = self.plan_query(&create.query).await?;
+        let mut reads = Vec::new();
+        let mut sources = Vec::new();
+        for reference in scanned_tables(&plan)? {
+            if let Some(source) = self.registry.source_at(&reference) {
+                sources.push((reference.clone(), source));
+            }
+            reads.extend(local_reference(&reference).map(str::to_owned));
+        }
+        let state = self.session.state();
+        let time_index = |reference: &TableReference| {
+            let source = self.registry.source_at(reference)?;
+            source.spec().time_index_name().map(str::to_owned)
+        };
+        let window = match find_time_window(&plan, &state, time_index)? {
+            Ok(window) => Some(window),
+            Err(_) if create.eval_interval.is_some() => None,
+            Err(reason) => return Err(EngineError::NoTimeWindow { reason: reason.to_string() }),
+        };
+        Ok(PlannedQuery { plan, window, sources, reads })
+    }
+
+    /// A flow must not read what it writes, directly or through other flows.
+    fn refuse_cycles(&self, create: &CreateFlow, reads: &[String]) -> Result<(), EngineError> {
+        let entries = self.registry.read();
+        let mut waiting: Vec<String> = reads.to_vec();
+        let mut seen = Vec::new();
+        while let Some(table) = waiting.pop() {
+            if table == create.sink.table {
+                return Err(EngineError::Refused(format!(
+                    "the flow {} would read its own sink {}",
+                    create.name, create.sink
+                )));
+            }
+            if seen.contains(&table) {
+                continue;
+            }
+            if let Some(upstream) = entries.flow_into(&table).filter(|e| e.declaration.name != create.name) {
+                waiting.extend(upstream.reads.iter().cloned());
+            }
+            seen.push(table);
+        }
+        Ok(())
+    }
+
+    /// The sink that is there, or a new one with the derived columns.
+    async fn sink_for(
+        &self,
+        create: &CreateFlow,
+        derived: &SinkColumns,
+    ) -> Result<(Arc<dyn SinkTable>, Option<TableEntry>), EngineError> {
+        let name = &create.sink.table;
+        {
+            let entries = self.registry.read();
+            if let Some(owner) = entries.flow_into(name).filter(|e| e.declaration.name != create.name) {
+                return Err(EngineError::Refused(format!(
+                    "the table {} is the sink of the flow {} already",
+                    create.sink, owner.declaration.name
+                )));
+            }
+            if let Some(entry) = entries.tables.get(name) {
+                let table = entry.own().ok_or_else(|| {
+                    EngineError::Refused(format!("{} is an external table, and cannot be a sink", create.sink))
+                })?;
+                return Ok((Arc::clone(table), None));
+            }
+        }
+        let column = |index: usize| derived.schema.field(index).name().clone();
+        let declaration = TableDeclaration {
+            name: name.clone(),
+            schema: derived.schema.as_ref().clone(),
+            time_index: derived.time_index.map(column),
+            primary_key: derived.primary_key.iter().map(|&index| column(index)).collect(),
+            append_mode: false,
+            defaults: BTreeMap::new(),
+            folder: None,
+        };
+        let entry = self.make_table(declaration).await?;
+        let sink = entry.own().cloned().ok_or_else(|| EngineError::NoTable(name.clone()))?;
+        Ok((sink, Some(entry)))
+    }
+
+    pub(super) async fn drop_flow(&self, name: &str, if_exists: bool) -> Result<Answer, EngineError> {
+        let _changing = self.changing.lock().await;
+        let before = self.registry.read().flows.clone();
+        if self.registry.read().flow(name).is_none() {
+            if if_exists {
+                return Ok(Answer::done(format!("there is no flow {name}")));
+            }
+            return Err(EngineError::NoFlow(name.to_owned()));
+        }
+        self.registry.write().flows.retain(|entry| entry.declaration.name != name);
+        if let Err(error) = self.save_catalog() {
+            self.registry.write().flows = before;
+            return Err(error);
+        }
+        Ok(Answer::done(format!("dropped flow {name}; its sink stays")))
+    }
+
+    /// `flow` and the flows that its sources are kept by, those first.
+    pub(super) fn upstream_first(&self, flow: &str) -> Vec<String> {
+        let entries = self.registry.read();
+        let mut order: Vec<String> = Vec::new();
+        let mut waiting = vec![flow.to_owned()];
+        while let Some(name) = waiting.pop() {
+            let Some(entry) = entries.flow(&name) else { continue };
+            // A flow that several paths lead to moves before all of them.
+            order.retain(|known| *known != name);
+            order.push(name);
+            waiting.extend(
+                entry.reads.iter().filter_map(|table| Some(entries.flow_into(table)?.declaration.name.clone())),
+            );
+        }
+        order.reverse();
+        order
+    }
+
+    /// The flows to be refreshed now: all without a schedule, and those for which a time has come.
+    pub(super) fn due_flows(&self) -> Vec<Arc<Flow>> {
+        let now = now_millis();
+        let mut entries = self.registry.write();
+        let due = entries.flows.iter_mut().filter_map(|entry| {
+            if let Some(schedule) = entry.flow.definition().options.schedule {
+                let tick = schedule.newest_due(now)?;
+                if entry.last_tick.is_some_and(|last| last >= tick) {
+                    return None;
+                }
+                entry.last_tick = Some(tick);
+            }
+            Some(Arc::clone(&entry.flow))
+        });
+        due.collect()
+    }
+}
+
+impl super::Registry {
+    fn source_at(&self, reference: &TableReference) -> Option<Arc<dyn SourceTable>> {
+        self.table_at(reference)?.source()
+    }
+}
+
+fn flow_options(written: &Options) -> Result<FlowOptions, EngineError> {
+    let mut options = FlowOptions::default();
+    for (key, value) in written {
+        let number = || -> Result<u64, EngineError> {
+            let parsed = value.parse::<u64>().ok().filter(|number| *number > 0);
+            parsed.ok_or_else(|| EngineError::Option(format!("{key} must be a number above 0, not {value}")))
+        };
+        let length = || -> Result<std::time::Duration, EngineError> {
+            let parsed = value.parse::<Interval>().and_then(Interval::to_duration);
+            parsed.map_err(|error| EngineError::Option(format!("{key} = {value}: {error}")))
+        };
+        match key.as_str() {
+            "refresh" => {
+                options.approach = match value.to_ascii_lowercase().as_str() {
+                    "auto" => Approach::Auto,
+                    "merge" => Approach::Merge,
+                    "recompute" => Approach::Recompute,
+                    _ => {
+                        return Err(EngineError::Option(format!(
+                            "refresh must be auto, merge or recompute, not {value}"
+                        )));
+                    }
+                }
+            }
+            "max_filters_per_query" => {
+                options.limits.max_filters_per_query = usize::try_from(number()?).unwrap_or(usize::MAX);
+            }
+            "windows_per_query" => options.limits.windows_per_query = number()?,
+            "merge_gap_windows" => options.limits.merge_gap_windows = number()?,
+            "min_refresh" => options.cadence.min_refresh = length()?,
+            "query_timeout" => options.cadence.query_timeout = length()?,
+            _ => {
+                return Err(EngineError::Option(format!(
+                    "a flow has no option {key}; there are refresh, max_filters_per_query, windows_per_query, \
+                     merge_gap_windows, min_refresh and query_timeout"
+                )));
+            }
+        }
+    }
+    Ok(options)
+}
+
+fn duration(
+    clause: &'static str,
+    interval: Option<Interval>,
+) -> Result<Option<std::time::Duration>, EngineError> {
+    interval.map(Interval::to_duration).transpose().map_err(|source| EngineError::Interval { clause, source })
+}
+
+/// The table name of a flow's sink, as users write it.
+pub(super) fn sink_name(create: &CreateFlow) -> &TableName {
+    &create.sink
+}

@@ -1,0 +1,64 @@
+//! Opening a data directory.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use windrow_delta::DeltaTable;
+
+use super::registry::{TableEntry, full_reference};
+use super::store::{CatalogFile, Store};
+use super::{Engine, EngineError};
+use crate::sql::{Statement, statements};
+
+impl Engine {
+    /// An engine whose tables and flows are kept in a directory, as Delta Lake tables and a catalog; what is there
+    /// already goes on where it was. One process at a time can hold a directory.
+    ///
+    /// # Errors
+    /// When the directory cannot be written, another process holds it, or what is in it cannot be read.
+    pub async fn open(data_dir: impl AsRef<Path>) -> Result<Self, EngineError> {
+        let store = Store::open(data_dir.as_ref())?;
+        let catalog = store.load()?;
+        let engine = Self::new(Some(store));
+        engine.recover(catalog).await?;
+        Ok(engine)
+    }
+
+    /// Brings back what a data directory declares.
+    async fn recover(&self, catalog: CatalogFile) -> Result<(), EngineError> {
+        let inner = self.0.as_ref();
+        let Some(store) = &inner.store else { return Ok(()) };
+        let known = |name: String, entry: TableEntry| -> Result<(), EngineError> {
+            inner.session.register_table(full_reference(&name), entry.provider())?;
+            inner.registry.write().tables.insert(name, entry);
+            Ok(())
+        };
+        for declaration in catalog.tables {
+            let folder = declaration.folder.clone().unwrap_or_default();
+            let table = DeltaTable::open(store.table_dir(&folder).as_path(), declaration.spec()?).await?;
+            let name = declaration.name.clone();
+            known(name, TableEntry::Own { table: Arc::new(table), declaration: Arc::new(declaration) })?;
+        }
+        for declaration in catalog.external_tables {
+            let Statement::CreateExternalTable(create) = only_statement(&declaration.sql)? else {
+                return Err(EngineError::NoTable(declaration.name));
+            };
+            known(declaration.name, inner.open_external(&create).await?)?;
+        }
+        for declaration in catalog.flows {
+            let Statement::CreateFlow(create) = only_statement(&declaration.sql)? else {
+                return Err(EngineError::NoFlow(declaration.name));
+            };
+            let (entry, _) = inner.build_flow(&create, declaration).await?;
+            inner.put_flow(entry);
+        }
+        Ok(())
+    }
+}
+
+fn only_statement(sql: &str) -> Result<Statement, EngineError> {
+    match statements(sql).next() {
+        Some(statement) => Ok(statement?.statement),
+        None => Err(EngineError::Refused("the catalog has an empty statement".into())),
+    }
+}

@@ -1,0 +1,204 @@
+//! `INSERT`, `DELETE` and `SELECT`.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use datafusion::common::{Column, DFSchema, ScalarValue};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast, lit};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{execute_stream, stream::EmptyRecordBatchStream};
+use datafusion::sql::parser::Statement as DataFusionStatement;
+use datafusion::sql::sqlparser::ast;
+use futures::StreamExt;
+use windrow_table::{Commit, RowStream, SinkTable, Write};
+
+use super::declaration::TableDeclaration;
+use super::registry::TableEntry;
+use super::{Answer, EngineError, Inner};
+use crate::sql::{Insert, TableName};
+
+impl Inner {
+    pub(super) async fn select(&self, query: &ast::Query) -> Result<Answer, EngineError> {
+        let plan = self.plan_query(query).await?;
+        self.collect(plan).await
+    }
+
+    pub(super) async fn plan_query(&self, query: &ast::Query) -> Result<LogicalPlan, EngineError> {
+        let statement = ast::Statement::Query(Box::new(query.clone()));
+        let statement = DataFusionStatement::Statement(Box::new(statement));
+        Ok(self.session.state().statement_to_plan(statement).await?)
+    }
+
+    pub(super) async fn collect(&self, plan: LogicalPlan) -> Result<Answer, EngineError> {
+        let frame = self.session.execute_logical_plan(plan).await?;
+        let schema = Arc::new(frame.schema().as_arrow().clone());
+        Ok(Answer::Rows { schema, batches: frame.collect().await? })
+    }
+
+    pub(super) async fn set_variable(&self, set: &ast::Statement) -> Result<Answer, EngineError> {
+        let statement = DataFusionStatement::Statement(Box::new(set.clone()));
+        let plan = self.session.state().statement_to_plan(statement).await?;
+        self.session.execute_logical_plan(plan).await?;
+        Ok(Answer::done("set"))
+    }
+
+    pub(super) async fn insert(&self, insert: &Insert) -> Result<Answer, EngineError> {
+        let (table, declaration) = self.writable(&insert.table)?;
+        let plan = self.rows_to_insert(insert, &declaration).await?;
+        let state = self.session.state();
+        let physical = state.create_physical_plan(&plan).await?;
+        let rows = self.reported(execute_stream(physical, state.task_ctx())?);
+        let write = match table.spec().row_key() {
+            Some(key) => Write::Upsert { key },
+            None => Write::Append,
+        };
+        let done = table.commit(Commit { write, rows, progress: None, expected: None }).await?;
+        Ok(Answer::Changed { verb: "inserted", rows: done.rows_added })
+    }
+
+    fn writable(
+        &self,
+        name: &TableName,
+    ) -> Result<(Arc<dyn SinkTable>, Arc<TableDeclaration>), EngineError> {
+        match self.registry.table(name)? {
+            TableEntry::Own { table, declaration } => Ok((table, declaration)),
+            _ => Err(EngineError::Refused(format!("{name} is an external table, which others write"))),
+        }
+    }
+
+    /// The rows of an `INSERT`, with all columns of the table.
+    async fn rows_to_insert(
+        &self,
+        insert: &Insert,
+        declaration: &TableDeclaration,
+    ) -> Result<LogicalPlan, EngineError> {
+        let all: Vec<String> = declaration.schema.fields().iter().map(|field| field.name().clone()).collect();
+        let columns = if insert.columns.is_empty() { &all } else { &insert.columns };
+        for (index, column) in columns.iter().enumerate() {
+            if !all.contains(column) {
+                return Err(EngineError::Refused(format!(
+                    "table {} has no column {column}; it has {}",
+                    insert.table,
+                    all.join(", ")
+                )));
+            }
+            if columns[..index].contains(column) {
+                return Err(EngineError::Refused(format!("column {column} is named twice")));
+            }
+        }
+        let query = self.with_defaults(&insert.source, columns, declaration)?;
+        let source = self.plan_query(&query).await?;
+        let given = source.schema().fields().len();
+        if given != columns.len() {
+            return Err(EngineError::Refused(format!(
+                "{given} values are given for {} columns ({})",
+                columns.len(),
+                columns.join(", ")
+            )));
+        }
+        let output = Arc::clone(source.schema());
+        let mut values = Vec::with_capacity(all.len());
+        for field in declaration.schema.fields() {
+            let value = match columns.iter().position(|column| column == field.name()) {
+                Some(index) => Expr::Column(Column::from(output.qualified_field(index))),
+                None => match declaration.defaults.get(field.name()) {
+                    Some(default) => self.default_value(default)?,
+                    None if field.is_nullable() => lit(ScalarValue::Null),
+                    None => {
+                        return Err(EngineError::Refused(format!(
+                            "column {} needs a value: it has no default and cannot be NULL",
+                            field.name()
+                        )));
+                    }
+                },
+            };
+            values.push(cast(value, field.data_type().clone()).alias(field.name()));
+        }
+        Ok(LogicalPlanBuilder::from(source).project(values)?.build()?)
+    }
+
+    /// The query with every `DEFAULT` in its VALUES replaced by what the column's default is.
+    fn with_defaults(
+        &self,
+        query: &ast::Query,
+        columns: &[String],
+        declaration: &TableDeclaration,
+    ) -> Result<ast::Query, EngineError> {
+        let mut query = query.clone();
+        let ast::SetExpr::Values(values) = query.body.as_mut() else { return Ok(query) };
+        for row in &mut values.rows {
+            for (index, value) in row.iter_mut().enumerate() {
+                if Insert::is_default(value) {
+                    let default = columns.get(index).and_then(|column| declaration.defaults.get(column));
+                    *value = match default {
+                        Some(sql) => parse_expression(sql)?,
+                        None => ast::Expr::Value(ast::Value::Null.into()),
+                    };
+                }
+            }
+        }
+        Ok(query)
+    }
+
+    /// The value of a default expression, which can name no column.
+    pub(super) fn default_value(&self, sql: &str) -> Result<Expr, EngineError> {
+        Ok(self.session.state().create_logical_expr(sql, &DFSchema::empty())?)
+    }
+
+    /// The same rows, counted for whoever listens.
+    fn reported(&self, rows: RowStream) -> RowStream {
+        let Some(listener) = self.rows_loaded.get().cloned() else { return rows };
+        let loaded = AtomicU64::new(0);
+        let schema = rows.schema();
+        let counted = rows.inspect(move |batch| {
+            if let Ok(batch) = batch {
+                let more = batch.num_rows() as u64;
+                listener(loaded.fetch_add(more, Ordering::Relaxed) + more);
+            }
+        });
+        Box::pin(RecordBatchStreamAdapter::new(schema, counted))
+    }
+
+    pub(super) async fn delete(
+        &self,
+        name: &TableName,
+        predicate: Option<&ast::Expr>,
+    ) -> Result<Answer, EngineError> {
+        let (table, _) = self.writable(name)?;
+        let spec_schema = Arc::clone(table.spec().schema());
+        let predicate = match predicate {
+            None => lit(true),
+            Some(sql) => {
+                let schema = DFSchema::try_from_qualified_schema(name.table.as_str(), &spec_schema)?;
+                self.session.state().create_logical_expr(&sql.to_string(), &schema)?
+            }
+        };
+        let predicate = unqualified(predicate)?;
+        let schema = DFSchema::try_from(Arc::clone(&spec_schema))?;
+        let predicate = self.session.state().create_physical_expr(predicate, &schema)?;
+        let rows: RowStream = Box::pin(EmptyRecordBatchStream::new(spec_schema));
+        let write = Write::Delete { predicate };
+        let done = table.commit(Commit { write, rows, progress: None, expected: None }).await?;
+        Ok(Answer::Changed { verb: "deleted", rows: done.rows_removed })
+    }
+}
+
+fn parse_expression(sql: &str) -> Result<ast::Expr, EngineError> {
+    use datafusion::sql::sqlparser::dialect::GenericDialect;
+    use datafusion::sql::sqlparser::parser::Parser;
+    let parsed = Parser::new(&GenericDialect {}).try_with_sql(sql).and_then(|mut parser| parser.parse_expr());
+    parsed.map_err(|error| EngineError::Refused(format!("the default {sql} cannot be read: {error}")))
+}
+
+fn unqualified(expr: Expr) -> Result<Expr, EngineError> {
+    use datafusion::common::tree_node::{Transformed, TreeNode};
+    let expr = expr.transform_up(|e| {
+        Ok(match e {
+            Expr::Column(column) if column.relation.is_some() => {
+                Transformed::yes(Expr::Column(Column::new_unqualified(column.name)))
+            }
+            other => Transformed::no(other),
+        })
+    })?;
+    Ok(expr.data)
+}

@@ -1,0 +1,101 @@
+//! The catalog in a data directory.
+//!
+//! ```text
+//! DIR/lock            held by the process that uses the directory
+//! DIR/catalog.json    the declarations; replaced as a whole, by a rename
+//! DIR/tables/NAME-…   a Delta table each
+//! ```
+
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::EngineError;
+use super::declaration::{ExternalDeclaration, FlowDeclaration, TableDeclaration};
+
+/// The declarations, in the order in which they were made.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct CatalogFile {
+    /// The version of this format.
+    version: u32,
+    pub(super) tables: Vec<TableDeclaration>,
+    pub(super) external_tables: Vec<ExternalDeclaration>,
+    pub(super) flows: Vec<FlowDeclaration>,
+}
+
+const VERSION: u32 = 1;
+
+/// A data directory that this process holds.
+#[derive(Debug)]
+pub(super) struct Store {
+    dir: PathBuf,
+    _lock: File,
+}
+
+impl Store {
+    /// Takes hold of `dir`, which is created where it is not there.
+    pub(super) fn open(dir: &Path) -> Result<Self, EngineError> {
+        let at = |path: &Path| {
+            let path = path.display().to_string();
+            move |source| EngineError::DataDir { path, source }
+        };
+        fs::create_dir_all(dir).map_err(at(dir))?;
+        let dir = fs::canonicalize(dir).map_err(at(dir))?;
+        fs::create_dir_all(dir.join("tables")).map_err(at(&dir))?;
+        let lock_path = dir.join("lock");
+        let lock = File::options().create(true).truncate(false).write(true).open(&lock_path).map_err(at(&lock_path))?;
+        lock.try_lock().map_err(|error| match error {
+            TryLockError::WouldBlock => EngineError::DataDir {
+                path: dir.display().to_string(),
+                source: io::Error::new(io::ErrorKind::ResourceBusy, "another process is using it"),
+            },
+            TryLockError::Error(source) => at(&lock_path)(source),
+        })?;
+        Ok(Self { dir, _lock: lock })
+    }
+
+    /// Where a table of this folder name is.
+    pub(super) fn table_dir(&self, folder: &str) -> PathBuf {
+        self.dir.join("tables").join(folder)
+    }
+
+    /// The declarations; none in a new directory.
+    pub(super) fn load(&self) -> Result<CatalogFile, EngineError> {
+        let path = self.catalog_path();
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(CatalogFile::default()),
+            Err(source) => return Err(EngineError::DataDir { path: path.display().to_string(), source }),
+        };
+        let unreadable =
+            |message: String| EngineError::Catalog { path: path.display().to_string(), message };
+        let catalog: CatalogFile = serde_json::from_str(&text).map_err(|error| unreadable(error.to_string()))?;
+        if catalog.version != VERSION {
+            return Err(unreadable(format!(
+                "it has version {}, and this program knows version {VERSION}",
+                catalog.version
+            )));
+        }
+        Ok(catalog)
+    }
+
+    /// Puts `catalog` in the place of the one that is there, all of it or nothing.
+    pub(super) fn save(&self, mut catalog: CatalogFile) -> Result<(), EngineError> {
+        catalog.version = VERSION;
+        let path = self.catalog_path();
+        let failed = |source: io::Error| EngineError::DataDir { path: path.display().to_string(), source };
+        let text = serde_json::to_vec_pretty(&catalog).map_err(|error| failed(error.into()))?;
+        let new = path.with_extension("json.new");
+        let mut file = File::create(&new).map_err(failed)?;
+        file.write_all(&text).and_then(|()| file.sync_all()).map_err(failed)?;
+        fs::rename(&new, &path).map_err(failed)?;
+        // The rename itself is durable once the directory is.
+        File::open(&self.dir).and_then(|dir| dir.sync_all()).map_err(failed)
+    }
+
+    fn catalog_path(&self) -> PathBuf {
+        self.dir.join("catalog.json")
+    }
+}
