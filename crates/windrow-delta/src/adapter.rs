@@ -67,7 +67,8 @@ impl PhysicalExprAdapter for StoredAdapter {
                 if let Some(column) = expr.downcast_ref::<Column>()
                     && let Some(declared) = self.converted(column)
                 {
-                    let declared: Arc<dyn PhysicalExpr> = Arc::new(AsDeclared { stored: expr, field: declared });
+                    let declared: Arc<dyn PhysicalExpr> =
+                        Arc::new(AsDeclared { stored: expr, field: declared });
                     return Ok(Transformed::new(declared, true, TreeNodeRecursion::Jump));
                 }
                 Ok(Transformed::no(expr))

@@ -94,7 +94,8 @@ async fn present(
 ) -> Result<Vec<Arc<DataFile>>, TableError> {
     let newest = log.newest();
     let active: HashSet<&str> = newest.files().iter().map(|file| file.path()).collect();
-    let (there, doubtful): (Vec<_>, Vec<_>) = files.into_iter().partition(|file| active.contains(file.path()));
+    let (there, doubtful): (Vec<_>, Vec<_>) =
+        files.into_iter().partition(|file| active.contains(file.path()));
     let store = log.object_store();
     let found: Vec<Option<Arc<DataFile>>> =
         stream::iter(doubtful).map(|file| look_for(&store, file)).buffered(AT_ONCE).try_collect().await?;
@@ -108,7 +109,10 @@ async fn present(
     Ok(files)
 }
 
-async fn look_for(store: &Arc<dyn ObjectStore>, file: Arc<DataFile>) -> Result<Option<Arc<DataFile>>, TableError> {
+async fn look_for(
+    store: &Arc<dyn ObjectStore>,
+    file: Arc<DataFile>,
+) -> Result<Option<Arc<DataFile>>, TableError> {
     match store.head(file.location()).await {
         Ok(meta) => Ok(Some(Arc::new(file.found(&meta)))),
         Err(object_store::Error::NotFound { .. }) => Ok(None),

@@ -22,8 +22,6 @@ use crate::writer::{FileWriter, Layout, ROW_GROUP, ROWS_PER_FILE, Staged};
 
 /// How many other commits may come in between before a commit that can be on any state gives up.
 const TRIES: usize = 100;
-/// Old progress files are looked for once in so many versions.
-const SWEEP_EVERY: u64 = 8;
 
 /// What a commit needs of its table.
 #[derive(Debug)]
@@ -43,20 +41,27 @@ struct Taken {
     survivors: Staged,
 }
 
+/// What was written for a commit right after one version.
+#[derive(Debug)]
+struct Prepared {
+    taken: Taken,
+    /// What names the file of the progress.
+    progress: Option<i64>,
+}
+
 impl Committer<'_> {
     pub(crate) async fn commit(&self, commit: Commit) -> Result<Committed, TableError> {
         let Commit { write, rows, progress, expected } = commit;
         let spec = self.reader.spec();
         let base = self.log.refresh().await?;
         base.facts().check_writable(spec, !matches!(write, Write::Append))?;
-        let expected = expected.map(|expected| {
-            let here = expected == base.watermarks();
-            if here { Ok(base.version()) } else { Err(TableError::Conflict { expected, found: base.watermarks() }) }
-        });
-        let expected = expected.transpose()?;
+        if let Some(expected) = expected.as_ref().filter(|expected| **expected != base.watermarks()) {
+            return Err(TableError::Conflict { expected: expected.clone(), found: base.watermarks() });
+        }
+        let expected = expected.map(|_| base.version());
 
         // A stream gives its rows once: they are written once, whatever becomes of the commit.
-        let (new_rows, new_files) = match &write {
+        let (removal, new_files) = match &write {
             Write::Upsert { .. } => {
                 let (removal, last_rows) = Removal::new(spec, &write, self.collect(rows).await?)?;
                 let mut writer = self.writer(ROWS_PER_FILE);
@@ -69,7 +74,7 @@ impl Committer<'_> {
                 (removal, self.writer(ROWS_PER_FILE).write_all(rows).await?)
             }
         };
-        let change = Change { write: &write, removal: new_rows, new_files, progress };
+        let change = Change { write: &write, removal, new_files, progress };
         self.land(&change, expected).await
     }
 
@@ -77,8 +82,13 @@ impl Committer<'_> {
     async fn land(&self, change: &Change<'_>, expected: Option<u64>) -> Result<Committed, TableError> {
         let store = self.log.object_store();
         let _turn = self.turn.lock().await;
+        // Whether this is still the newest version, the storage says in the end.
+        let mut base = Ok(self.log.newest());
         for _ in 0..TRIES {
-            let attempt = self.attempt(change, expected).await;
+            let attempt = match base {
+                Ok(base) => self.attempt(change, &base, expected).await,
+                Err(error) => Attempt::Failed(error),
+            };
             match attempt {
                 Attempt::Landed(committed) => return Ok(committed),
                 Attempt::Lost if expected.is_none() => {}
@@ -89,6 +99,7 @@ impl Committer<'_> {
                     return Err(error);
                 }
             }
+            base = self.log.refresh().await;
         }
         change.new_files.discard(store.as_ref()).await;
         let found = self.log.refresh().await?.watermarks();
@@ -96,54 +107,57 @@ impl Committer<'_> {
         Err(TableError::Conflict { expected, found })
     }
 
-    async fn attempt(&self, change: &Change<'_>, expected: Option<u64>) -> Attempt {
-        let base = match self.log.refresh().await {
-            Ok(base) => base,
-            Err(error) => return Attempt::Failed(error),
-        };
+    async fn attempt(&self, change: &Change<'_>, base: &Snapshot, expected: Option<u64>) -> Attempt {
         if expected.is_some_and(|version| version != base.version()) {
             return Attempt::Lost;
         }
-        let removing = !matches!(change.write, Write::Append);
-        if let Err(error) = base.facts().check_writable(self.reader.spec(), removing) {
-            return Attempt::Failed(error.into());
-        }
-        let taken = match self.take(change, &base).await {
-            Ok(taken) => taken,
+        let prepared = match self.prepare(change, base).await {
+            Ok(prepared) => prepared,
             Err(error) => return Attempt::Failed(error),
         };
-        let store = self.log.object_store();
-        let number = match &change.progress {
-            None => None,
-            Some((flow, progress)) => {
-                match progress::write(store.as_ref(), flow, progress, base.version() + 1).await {
-                    Ok(number) => Some((flow.as_str(), number)),
-                    Err(error) => {
-                        taken.survivors.discard(store.as_ref()).await;
-                        return Attempt::Failed(error);
-                    }
-                }
-            }
-        };
-        match self.log.publish(&base, change.actions(&taken, number, &base)).await {
+        match self.log.publish(base, change.actions(&prepared, base)).await {
             Ok(Published::At(now)) => {
-                if let Some((flow, number)) = number.filter(|_| now.version().is_multiple_of(SWEEP_EVERY)) {
-                    progress::sweep(store.as_ref(), flow, number).await;
-                }
+                self.sweep(change, &prepared, base).await;
                 Attempt::Landed(Committed {
                     at: now.watermarks(),
                     rows_added: change.new_files.rows,
-                    rows_removed: taken.rows,
+                    rows_removed: prepared.taken.rows,
                 })
             }
             Ok(Published::Taken) => {
-                taken.survivors.discard(store.as_ref()).await;
-                if let Some((flow, number)) = number {
+                let store = self.log.object_store();
+                prepared.taken.survivors.discard(store.as_ref()).await;
+                if let (Some((flow, _)), Some(number)) = (&change.progress, prepared.progress) {
                     progress::discard(store.as_ref(), flow, number).await;
                 }
                 Attempt::Lost
             }
             Err(error) => Attempt::InDoubt(error),
+        }
+    }
+
+    /// Writes what the commit after `base` is to name, besides the new rows.
+    async fn prepare(&self, change: &Change<'_>, base: &Snapshot) -> Result<Prepared, TableError> {
+        let removing = !matches!(change.write, Write::Append);
+        base.facts().check_writable(self.reader.spec(), removing)?;
+        let taken = self.take(change, base).await?;
+        let Some((flow, progress)) = &change.progress else { return Ok(Prepared { taken, progress: None }) };
+        let store = self.log.object_store();
+        match progress::write(store.as_ref(), flow, progress, base.version() + 1).await {
+            Ok(number) => Ok(Prepared { taken, progress: Some(number) }),
+            Err(error) => {
+                taken.survivors.discard(store.as_ref()).await;
+                Err(error)
+            }
+        }
+    }
+
+    /// Deletes old progress of the flow, once in a while.
+    async fn sweep(&self, change: &Change<'_>, prepared: &Prepared, base: &Snapshot) {
+        if let (Some((flow, _)), Some(number)) = (&change.progress, prepared.progress)
+            && progress::sweep_is_due(base.later_txn(&progress::app_id(flow)), number)
+        {
+            progress::sweep(self.log.object_store().as_ref(), flow, number).await;
         }
     }
 
@@ -241,18 +255,22 @@ impl Change<'_> {
             Write::ReplaceAll => file.rows,
             Write::Replace { ranges } => {
                 let span = file.span.filter(|span| span.nulls == 0)?;
-                ranges.iter().any(|range| range.contains(span.first) && range.contains(span.last)).then_some(span.rows)
+                ranges
+                    .iter()
+                    .any(|range| range.contains(span.first) && range.contains(span.last))
+                    .then_some(span.rows)
             }
             _ => None,
         }
     }
 
-    fn actions(&self, taken: &Taken, progress: Option<(&str, i64)>, base: &Snapshot) -> Vec<Action> {
+    fn actions(&self, prepared: &Prepared, base: &Snapshot) -> Vec<Action> {
         let now = Utc::now().timestamp_millis();
+        let taken = &prepared.taken;
         let mut actions = vec![Action::CommitInfo(self.info(now, base))];
-        actions.extend(progress.map(|(flow, number)| {
-            Action::Txn(Transaction::new(progress::app_id(flow), number))
-        }));
+        if let (Some((flow, _)), Some(number)) = (&self.progress, prepared.progress) {
+            actions.push(Action::Txn(Transaction::new(progress::app_id(flow), number)));
+        }
         actions.extend(taken.files.iter().map(|file| {
             Action::Remove(Remove {
                 path: file.path().to_owned(),

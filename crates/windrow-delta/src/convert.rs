@@ -87,7 +87,9 @@ fn rescale(values: &Int64Array, from: i64, to: i64) -> Result<Int64Array, ArrowE
         let factor = to / from;
         values.try_unary(|value| {
             value.checked_mul(factor).ok_or_else(|| {
-                ArrowError::CastError(format!("{value} is too far from 1970 to be counted {factor} times finer"))
+                ArrowError::CastError(format!(
+                    "{value} is too far from 1970 to be counted {factor} times finer"
+                ))
             })
         })
     } else {
@@ -174,7 +176,8 @@ mod tests {
         assert!(convert(&negative, &DataType::UInt8).is_err());
         let third: ArrayRef = Arc::new(Float32Array::from(vec![1.0 / 3.0]));
         assert!(convert(&third, &DataType::Float16).is_err());
-        let wide = Decimal128Array::from(vec![i128::from(u64::MAX) + 1]).with_precision_and_scale(20, 0).unwrap();
+        let wide =
+            Decimal128Array::from(vec![i128::from(u64::MAX) + 1]).with_precision_and_scale(20, 0).unwrap();
         assert!(convert(&(Arc::new(wide) as ArrayRef), &DataType::UInt64).is_err());
         let bytes: ArrayRef = Arc::new(arrow::array::BinaryArray::from(vec![&b"ab"[..], &b"c"[..]]));
         assert!(convert(&bytes, &DataType::FixedSizeBinary(2)).is_err());
@@ -190,7 +193,9 @@ mod tests {
     fn extremes_survive() {
         there_and_back(Arc::new(UInt64Array::from(vec![Some(u64::MAX), None, Some(0)])));
         let limit = i64::MAX / 1_000_000;
-        there_and_back(Arc::new(TimestampSecondArray::from(vec![limit, -limit, 0]).with_timezone("Asia/Tokyo")));
+        there_and_back(Arc::new(
+            TimestampSecondArray::from(vec![limit, -limit, 0]).with_timezone("Asia/Tokyo"),
+        ));
         there_and_back(Arc::new(TimestampMicrosecondArray::from(vec![i64::MIN, i64::MAX])));
         let singles = Float32Array::from(vec![65504.0, -0.0, f32::INFINITY, 6e-8]);
         there_and_back(cast(&singles, &DataType::Float16).unwrap());

@@ -91,7 +91,7 @@ impl From<DeltaError> for TableError {
                 Self::Schema(error.to_string())
             }
             DeltaError::Storage { context, source } => Self::Storage { context, source },
-            other => Self::storage("the Delta table", other),
+            other => Self::storage("the table cannot be used", other),
         }
     }
 }

@@ -84,7 +84,9 @@ impl DataFile {
 
 fn location_of(path: &str) -> Result<Path, DeltaError> {
     if path.starts_with('/') || path.contains("://") {
-        return Err(DeltaError::Unreadable(format!("the file {path}, which is not below the table's location")));
+        return Err(DeltaError::Unreadable(format!(
+            "the file {path}, which is not below the table's location"
+        )));
     }
     // A path of another writer may hold percent signs that belong to the name.
     Ok(Path::parse(path).unwrap_or_else(|_| Path::from(path)))
@@ -100,7 +102,8 @@ mod tests {
     use super::*;
 
     fn file(path: &str) -> Result<DataFile, DeltaError> {
-        let spec = TableSpec::new(Arc::new(Schema::new(vec![Field::new("a", DataType::Int8, true)]))).unwrap();
+        let spec =
+            TableSpec::new(Arc::new(Schema::new(vec![Field::new("a", DataType::Int8, true)]))).unwrap();
         DataFile::added(&Add { path: path.into(), size: 1, ..Add::default() }, &spec)
     }
 
@@ -121,7 +124,8 @@ mod tests {
 
     #[test]
     fn a_file_with_a_deletion_vector_is_refused() {
-        let spec = TableSpec::new(Arc::new(Schema::new(vec![Field::new("a", DataType::Int8, true)]))).unwrap();
+        let spec =
+            TableSpec::new(Arc::new(Schema::new(vec![Field::new("a", DataType::Int8, true)]))).unwrap();
         let vector: DeletionVectorDescriptor = serde_json::from_value(serde_json::json!({
             "storageType": "i", "pathOrInlineDv": "wi5b=000010000siXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L",
             "sizeInBytes": 40, "cardinality": 6,

@@ -6,6 +6,17 @@
 //! as what they use of the Delta protocol is honoured; anything else is refused when the table is opened, or when a
 //! later version begins to use it, rather than read wrongly.
 //!
+//! - **Read**: tables of any writer, also partitioned ones, and of any version that the log still has. Not read are
+//!   column mapping, files with a deletion vector, files outside of the table's location, and reader features that
+//!   are not known.
+//! - **Written**: tables that are not partitioned, whose columns are all declared, and that have no constraints,
+//!   invariants, generated or identity columns, row tracking, or writer features that are not known. Where
+//!   `delta.appendOnly` or `delta.enableChangeDataFeed` is set, rows are added but not removed.
+//! - **Types**: [`check_types`] has the table of what is stored for a declared type.
+//!
+//! Others see a table of Windrow as any Delta table. A flow's progress is named by a `txn` action and kept in the
+//! folder `_windrow`, which tools that clean up Delta tables leave alone.
+//!
 //! ```
 //! use std::sync::Arc;
 //!

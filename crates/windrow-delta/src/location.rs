@@ -14,6 +14,9 @@ use crate::DeltaError;
 
 /// The location of a table: a path, or the URL of a folder in an object store, with the options of that store.
 ///
+/// What is not set as an option is taken from the environment, from variables whose names begin with `AWS_`, `AZURE_`
+/// or `GOOGLE_`.
+///
 /// ```
 /// use windrow_delta::Location;
 ///
@@ -71,12 +74,21 @@ impl Location {
             }
         };
         let (root, prefix) =
-            parse_url_opts(&url, &self.options).map_err(|error| self.invalid(error.to_string()))?;
+            parse_url_opts(&url, self.all_options()).map_err(|error| self.invalid(error.to_string()))?;
         let root: Arc<dyn ObjectStore> = Arc::from(root);
         let table: Arc<dyn ObjectStore> = Arc::new(PrefixStore::new(Arc::clone(&root), prefix));
         let options =
             StorageConfig::parse_options(&self.options).map_err(|error| self.invalid(error.to_string()))?;
         Ok(default_logstore(table, root, &url, &options))
+    }
+
+    fn all_options(&self) -> HashMap<String, String> {
+        let environment = std::env::vars().map(|(key, value)| (key.to_ascii_lowercase(), value));
+        let mut options: HashMap<String, String> = environment
+            .filter(|(key, _)| ["aws_", "azure_", "google_"].iter().any(|prefix| key.starts_with(prefix)))
+            .collect();
+        options.extend(self.options.iter().map(|(key, value)| (key.to_ascii_lowercase(), value.clone())));
+        options
     }
 
     /// The path, if it is one.

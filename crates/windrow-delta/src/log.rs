@@ -155,7 +155,9 @@ impl DeltaLog {
         }
         match load(&self.store, Some(version), &self.declared).await {
             Ok(snapshot) => Ok(Arc::new(snapshot)),
-            Err(_) if self.oldest().await? > sequence_of(version) => Err(self.stale(sequence_of(version)).await),
+            Err(_) if self.oldest().await? > sequence_of(version) => {
+                Err(self.stale(sequence_of(version)).await)
+            }
             Err(error) => Err(error.into()),
         }
     }
@@ -178,7 +180,9 @@ impl DeltaLog {
     async fn read_commit(&self, version: u64) -> Result<Option<LogCommit>, TableError> {
         let context = || format!("the commit {version} of the Delta table");
         let bytes = self.store.read_commit_entry(version).await;
-        let Some(bytes) = bytes.map_err(|error| TableError::storage(context(), error))? else { return Ok(None) };
+        let Some(bytes) = bytes.map_err(|error| TableError::storage(context(), error))? else {
+            return Ok(None);
+        };
         let actions = get_actions(version, &bytes).map_err(|error| TableError::storage(context(), error))?;
         Ok(Some(LogCommit::new(version, actions, &self.declared.spec)?))
     }
@@ -203,8 +207,10 @@ impl DeltaLog {
     async fn oldest(&self) -> Result<Sequence, TableError> {
         let store = self.object_store();
         let names = store.list(Some(self.store.log_path())).map_ok(|entry| entry.location);
-        let names: Vec<_> =
-            names.try_collect().await.map_err(|error| TableError::storage("the log of the Delta table", error))?;
+        let names: Vec<_> = names
+            .try_collect()
+            .await
+            .map_err(|error| TableError::storage("the log of the Delta table", error))?;
         let starts = names.iter().filter_map(|path| {
             let name = path.filename()?;
             let version = extract_version_from_filename(name)?;
@@ -217,7 +223,11 @@ impl DeltaLog {
     ///
     /// # Errors
     /// When the storage failed. The commit may be in the log all the same: files that it names must not be deleted.
-    pub(crate) async fn publish(&self, base: &Snapshot, actions: Vec<Action>) -> Result<Published, TableError> {
+    pub(crate) async fn publish(
+        &self,
+        base: &Snapshot,
+        actions: Vec<Action>,
+    ) -> Result<Published, TableError> {
         let version = base.version() + 1;
         let context = || format!("the commit {version} of the Delta table");
         let entry = entry_of(&actions).map_err(|error| TableError::storage(context(), error))?;
@@ -271,7 +281,11 @@ impl DeltaLog {
     }
 }
 
-async fn load(store: &LogStoreRef, version: Option<u64>, declared: &Declared) -> Result<Snapshot, DeltaError> {
+async fn load(
+    store: &LogStoreRef,
+    version: Option<u64>,
+    declared: &Declared,
+) -> Result<Snapshot, DeltaError> {
     Snapshot::loaded(&read_version(store, version).await?, declared)
 }
 

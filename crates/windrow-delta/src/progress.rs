@@ -13,14 +13,13 @@
 //! target version or not at all, the number also says which commit carried it. And since versions are taken once,
 //! every file whose target is not after the table's version, and that the log does not name, is garbage for sure.
 
+use futures::TryStreamExt;
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutOptions};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 use windrow_state::{Progress, Sequence, Watermarks};
 use windrow_table::{CommittedProgress, TableError};
-
-use futures::TryStreamExt;
 
 use crate::log::DeltaLog;
 use crate::snapshot::{REGION, sequence_of};
@@ -29,6 +28,8 @@ use crate::snapshot::{REGION, sequence_of};
 const RANDOM_BITS: u32 = 24;
 /// How many names are tried before giving up; that even the second is needed is a matter of millions of writers.
 const TRIES: usize = 8;
+/// In how many versions old files are looked for once.
+const SWEEP_EVERY: u64 = 8;
 /// How many files of a flow are kept, for readers that have just read an older version of the log.
 const KEPT: usize = 4;
 
@@ -108,11 +109,18 @@ pub(crate) async fn discard(store: &dyn ObjectStore, flow: &str, number: i64) {
     }
 }
 
+/// Whether it is time to look for old files, with the commit of `number` after that of `before` (`None` if that is not
+/// known).
+pub(crate) fn sweep_is_due(before: Option<i64>, number: i64) -> bool {
+    before.is_none_or(|before| target_of(before) / SWEEP_EVERY != target_of(number) / SWEEP_EVERY)
+}
+
 /// Deletes the files that came before the current one, but for the last few.
 pub(crate) async fn sweep(store: &dyn ObjectStore, flow: &str, current: i64) {
     let swept = async {
         let folder = folder(flow);
-        let entries: Vec<Path> = store.list(Some(&folder)).map_ok(|entry| entry.location).try_collect().await?;
+        let entries: Vec<Path> =
+            store.list(Some(&folder)).map_ok(|entry| entry.location).try_collect().await?;
         let mut older: Vec<(i64, Path)> = entries
             .into_iter()
             .filter_map(|path| Some((path.filename()?.strip_suffix(".json")?.parse().ok()?, path)))
@@ -170,9 +178,9 @@ fn folder_name(flow: &str) -> String {
 
 /// The hash FNV-1a, which is the same everywhere and always.
 fn fnv(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
+    bytes
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ const READER_FEATURES: [&str; 5] =
     ["columnMapping", "deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"];
 
 /// Writer features that need nothing more than what is done anyway, as long as the table's metadata does not make
-/// use of them: [`obstacle`] looks.
+/// use of them: [`obstacles`] looks.
 const WRITER_FEATURES: [&str; 12] = [
     "appendOnly",
     "changeDataFeed",
@@ -62,8 +62,9 @@ impl TableFacts {
     /// When the table cannot be read rightly.
     pub(crate) fn new(protocol: &Protocol, metadata: &Metadata) -> Result<Self, DeltaError> {
         let failed = |error| DeltaError::storage("the protocol of the Delta table", error);
-        let versions: Versions =
-            serde_json::to_value(protocol).and_then(serde_json::from_value).map_err(|e| failed(Box::new(e)))?;
+        let versions: Versions = serde_json::to_value(protocol)
+            .and_then(serde_json::from_value)
+            .map_err(|e| failed(Box::new(e)))?;
         check_readable(&versions, metadata)?;
         let columns = metadata
             .parse_schema()
@@ -159,7 +160,11 @@ fn check_readable(versions: &Versions, metadata: &Metadata) -> Result<(), DeltaE
 }
 
 /// Why rows cannot be added, and why they cannot be removed.
-fn obstacles(versions: &Versions, metadata: &Metadata, columns: &StructType) -> (Option<String>, Option<String>) {
+fn obstacles(
+    versions: &Versions,
+    metadata: &Metadata,
+    columns: &StructType,
+) -> (Option<String>, Option<String>) {
     let unknown = versions.writer_features.iter().find(|f| !WRITER_FEATURES.contains(&f.as_str()));
     let constraint = metadata.configuration().keys().find(|key| key.starts_with("delta.constraints."));
     let rule = columns.fields().find_map(|field| {
@@ -206,7 +211,8 @@ pub(crate) fn protocol_for(stored: &Schema) -> Result<Protocol, DeltaError> {
     } else {
         serde_json::json!({ "minReaderVersion": 1, "minWriterVersion": 2 })
     };
-    serde_json::from_value(value).map_err(|error| DeltaError::storage("the protocol of the Delta table", error))
+    serde_json::from_value(value)
+        .map_err(|error| DeltaError::storage("the protocol of the Delta table", error))
 }
 
 fn has_local_timestamps(data_type: &DataType) -> bool {
@@ -233,7 +239,10 @@ mod tests {
             "id": "x", "name": null, "description": null, "format": {"provider": "parquet", "options": {}},
             "schemaString": columns, "partitionColumns": [], "configuration": configuration, "createdTime": 0,
         });
-        TableFacts::new(&serde_json::from_value(protocol).unwrap(), &serde_json::from_value(metadata).unwrap())
+        TableFacts::new(
+            &serde_json::from_value(protocol).unwrap(),
+            &serde_json::from_value(metadata).unwrap(),
+        )
     }
 
     fn plain() -> Value {

@@ -15,8 +15,8 @@ use datafusion::datasource::source::DataSourceExec;
 use datafusion::datasource::table_schema::TableSchema;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::TaskContext;
-use datafusion::execution::cache::default_cache::DefaultCache;
 use datafusion::execution::cache::cache_manager::FileMetadataCache;
+use datafusion::execution::cache::default_cache::DefaultCache;
 use datafusion::execution::object_store::ObjectStoreUrl;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::empty::EmptyExec;
@@ -85,7 +85,9 @@ impl Reader {
             url,
             store,
             footers: Arc::new(DefaultCache::new(FOOTERS)),
-            columns: TableSchema::builder(Arc::new(Schema::new(in_files))).with_table_partition_cols(partitions).build(),
+            columns: TableSchema::builder(Arc::new(Schema::new(in_files)))
+                .with_table_partition_cols(partitions)
+                .build(),
             stored_types: Arc::new(StoredTypes { stored: Arc::new(Schema::new(stored)) }),
             own_context,
         })
@@ -106,7 +108,11 @@ impl Reader {
     }
 
     /// The rows of the files.
-    pub(crate) fn plan(&self, files: &[Arc<DataFile>], request: Request<'_>) -> Result<Arc<dyn ExecutionPlan>> {
+    pub(crate) fn plan(
+        &self,
+        files: &[Arc<DataFile>],
+        request: Request<'_>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
         let declared = self.spec.schema();
         let wanted: Vec<usize> = match request.columns {
             Some(columns) => columns.to_vec(),
@@ -129,10 +135,13 @@ impl Reader {
         if let Some(predicate) = request.predicate {
             source = source.with_predicate(predicate);
         }
-        let positions =
-            wanted.iter().map(|&index| self.columns().index_of(declared.field(index).name())).collect::<Result<_, _>>()?;
-        let groups = FileGroup::new(files.iter().map(|file| self.partitioned_file(file)).collect::<Result<_>>()?)
-            .split_files(request.partitions.max(1));
+        let positions = wanted
+            .iter()
+            .map(|&index| self.columns().index_of(declared.field(index).name()))
+            .collect::<Result<_, _>>()?;
+        let groups =
+            FileGroup::new(files.iter().map(|file| self.partitioned_file(file)).collect::<Result<_>>()?)
+                .split_files(request.partitions.max(1));
         let config = FileScanConfigBuilder::new(self.url.clone(), Arc::new(source))
             .with_file_groups(groups)
             .with_statistics(statistics(self.columns(), files))
@@ -177,13 +186,15 @@ impl Reader {
 
 /// What is known of the files without reading them.
 pub(crate) fn statistics(columns: &Schema, files: &[Arc<DataFile>]) -> Statistics {
-    let rows = files.iter().map(|file| file.rows).sum::<Option<u64>>().and_then(|rows| usize::try_from(rows).ok());
+    let rows =
+        files.iter().map(|file| file.rows).sum::<Option<u64>>().and_then(|rows| usize::try_from(rows).ok());
     Statistics::new_unknown(columns).with_num_rows(rows.map_or(Precision::Absent, Precision::Exact))
 }
 
 /// The value of a column that is in the log instead of in the file; no text is NULL.
 fn partition_value(file: &DataFile, field: &Field) -> Result<ScalarValue> {
-    let text = file.partition_values.get(field.name()).and_then(Option::as_deref).filter(|text| !text.is_empty());
+    let text =
+        file.partition_values.get(field.name()).and_then(Option::as_deref).filter(|text| !text.is_empty());
     let Some(text) = text else { return ScalarValue::try_from(field.data_type()) };
     let name = field.name();
     let failed = |error: DataFusionError| error.context(format!("the partition {name}={text}"));
@@ -192,4 +203,41 @@ fn partition_value(file: &DataFile, field: &Field) -> Result<ScalarValue> {
     let value = ScalarValue::try_from_string(text.to_owned(), &stored).map_err(failed)?;
     let value = convert(&value.to_array()?, field.data_type())?;
     ScalarValue::try_from_array(&value, 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::datatypes::{DataType, TimeUnit};
+    use deltalake_core::kernel::Add;
+
+    use super::*;
+
+    #[test]
+    fn a_partition_is_read_in_the_declared_type() {
+        let utc = DataType::Timestamp(TimeUnit::Millisecond, Some("UTC".into()));
+        let millis = |instant| ScalarValue::TimestampMillisecond(Some(instant), Some("UTC".into()));
+        for (data_type, text, expected) in [
+            (DataType::Utf8View, Some("a b"), ScalarValue::Utf8View(Some("a b".into()))),
+            (DataType::Utf8, Some(""), ScalarValue::Utf8(None)),
+            (DataType::UInt8, None, ScalarValue::UInt8(None)),
+            (DataType::UInt8, Some("255"), ScalarValue::UInt8(Some(255))),
+            (DataType::Boolean, Some("true"), ScalarValue::Boolean(Some(true))),
+            (DataType::Date32, Some("1969-12-31"), ScalarValue::Date32(Some(-1))),
+            (DataType::Decimal128(5, 2), Some("-1.50"), ScalarValue::Decimal128(Some(-150), 5, 2)),
+            (utc.clone(), Some("1970-01-01T00:00:01.5Z"), millis(1_500)),
+            (utc, Some("1970-01-01 00:00:01"), millis(1_000)),
+        ] {
+            let field = Field::new("p", data_type, true);
+            let spec = TableSpec::new(Arc::new(Schema::new(vec![field.clone()]))).unwrap();
+            let values = [("p".to_owned(), text.map(str::to_owned))].into();
+            let add = Add { path: "x.parquet".into(), partition_values: values, ..Add::default() };
+            let file = DataFile::added(&add, &spec).unwrap();
+            assert_eq!(partition_value(&file, &field).unwrap(), expected, "{text:?}");
+        }
+        let field = Field::new("p", DataType::UInt8, true);
+        let spec = TableSpec::new(Arc::new(Schema::new(vec![field.clone()]))).unwrap();
+        let values = [("p".to_owned(), Some("-1".to_owned()))].into();
+        let add = Add { path: "x.parquet".into(), partition_values: values, ..Add::default() };
+        assert!(partition_value(&DataFile::added(&add, &spec).unwrap(), &field).is_err());
+    }
 }

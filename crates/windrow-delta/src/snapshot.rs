@@ -7,9 +7,9 @@ use deltalake_core::kernel::{Action, EagerSnapshot, Metadata, Protocol};
 use windrow_state::{Sequence, Watermarks};
 use windrow_table::TableSpec;
 
+use crate::DeltaError;
 use crate::file::DataFile;
 use crate::protocol::TableFacts;
-use crate::DeltaError;
 
 /// The one region of a Delta table.
 pub(crate) const REGION: u64 = 0;

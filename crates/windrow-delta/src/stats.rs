@@ -153,7 +153,8 @@ mod tests {
     #[test]
     fn what_is_written_is_read_as_a_span_around_it() {
         for zone in [None, Some("UTC")] {
-            for (first, last) in [(-1, 1), (-62_135_596_800_000_000, 253_402_300_799_999_999), (1_500, 1_500)] {
+            for (first, last) in [(-1, 1), (-62_135_596_800_000_000, 253_402_300_799_999_999), (1_500, 1_500)]
+            {
                 let times = TimeBounds { column: "t.s".into(), zoned: zone.is_some(), first, last };
                 let new = NewFile { rows: 2, nulls: vec![("t.s".into(), 0)], times: Some(times) };
                 let text = new.to_json().unwrap();
@@ -165,10 +166,10 @@ mod tests {
         }
         let far = TimeBounds { column: "t.s".into(), zoned: false, first: i64::MIN, last: 0 };
         let text = NewFile { rows: 1, nulls: vec![], times: Some(far) }.to_json().unwrap();
-        assert_eq!(parse(Some(&text), &spec(ArrowUnit::Second, None, false)), FileFacts {
-            rows: Some(1),
-            span: None
-        });
+        assert_eq!(
+            parse(Some(&text), &spec(ArrowUnit::Second, None, false)),
+            FileFacts { rows: Some(1), span: None }
+        );
     }
 
     #[test]

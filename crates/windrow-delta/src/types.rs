@@ -1,33 +1,36 @@
-//! The declared types of a table, and what a Delta table stores for them.
-//!
-//! Delta has timestamps in microseconds only, and no unsigned, half-precision, view, duration, interval or 256-bit
-//! types. A declared type is stored as the type beside it; a value read back equals the value written, or the
-//! write was refused (see [`convert`](crate::convert)).
-//!
-//! | declared | stored | |
-//! |---|---|---|
-//! | `Boolean`, `Int8`–`Int64`, `Float32`, `Float64`, `Utf8`, `Binary`, `Date32` | the same | |
-//! | `Timestamp(s, ms, us)` | `Timestamp(us)`, Delta's `timestamp_ntz` | refused where microseconds overflow |
-//! | `Timestamp(s, ms, us, zone)` | `Timestamp(us, UTC)`, Delta's `timestamp` | the declared zone is kept |
-//! | `UInt8`, `UInt16`, `UInt32` | `Int16`, `Int32`, `Int64` | |
-//! | `UInt64` | `Decimal128(20, 0)` | |
-//! | `Float16` | `Float32` | |
-//! | `Decimal32`, `Decimal64`, `Decimal128` | `Decimal128` | scale from 0 up to the precision |
-//! | `Date64` | `Date32` | refused where it is not midnight |
-//! | `LargeUtf8`, `Utf8View` | `Utf8` | |
-//! | `LargeBinary`, `BinaryView`, `FixedSizeBinary` | `Binary` | |
-//! | `List`, `LargeList` | `List` | of the stored type |
-//! | `Struct`, `Map` | the same | of the stored types |
-//! | everything else | refused | |
+//! The declared types of a table, and what a Delta table stores for them: see [`check_types`] for the table of them,
+//! and [`convert`](crate::convert) for the values.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, Field, FieldRef, Fields, Schema, SchemaRef, TimeUnit};
+use arrow::datatypes::{
+    DECIMAL128_MAX_PRECISION, DataType, Field, FieldRef, Fields, Schema, SchemaRef, TimeUnit,
+};
 
 use crate::DeltaError;
 
 /// Whether a Delta table can have these columns.
+///
+/// Delta has timestamps in microseconds only, and no unsigned, half-precision, view, duration, interval or 256-bit
+/// types. A declared type is stored as the type beside it; a value read back equals the value written, or the write
+/// was refused.
+///
+/// | declared | stored | |
+/// |---|---|---|
+/// | `Boolean`, `Int8`–`Int64`, `Float32`, `Float64`, `Utf8`, `Binary`, `Date32` | the same | |
+/// | `Timestamp(s, ms, us)` | `Timestamp(us)`, Delta's `timestamp_ntz` | refused where microseconds overflow |
+/// | `Timestamp(s, ms, us, zone)` | `Timestamp(us, UTC)`, Delta's `timestamp` | the declared zone is kept |
+/// | `UInt8`, `UInt16`, `UInt32` | `Int16`, `Int32`, `Int64` | |
+/// | `UInt64` | `Decimal128(20, 0)` | |
+/// | `Float16` | `Float32` | |
+/// | `Decimal32`, `Decimal64`, `Decimal128` | `Decimal128` | scale from 0 up to the precision |
+/// | `Date64` | `Date32` | refused where it is not midnight |
+/// | `LargeUtf8`, `Utf8View` | `Utf8` | |
+/// | `LargeBinary`, `BinaryView`, `FixedSizeBinary` | `Binary` | |
+/// | `List`, `LargeList` | `List` | of the stored type |
+/// | `Struct`, `Map` | the same | of the stored types |
+/// | everything else | refused | |
 ///
 /// ```
 /// use arrow::datatypes::{DataType, Field, Schema, TimeUnit};
@@ -107,9 +110,9 @@ pub(crate) fn stored_type(declared: &DataType) -> Result<DataType, Refusal> {
         T::Timestamp(_, Some(_)) => T::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
         T::List(item) | T::LargeList(item) => T::List(stored_field("element", item)?),
         T::Struct(fields) if fields.is_empty() => return refuse("a struct needs a field there"),
-        T::Struct(fields) => {
-            T::Struct(fields.iter().map(|field| stored_field(field.name(), field)).collect::<Result<Fields, _>>()?)
-        }
+        T::Struct(fields) => T::Struct(
+            fields.iter().map(|field| stored_field(field.name(), field)).collect::<Result<Fields, _>>()?,
+        ),
         T::Map(entries, _) => match entries.data_type() {
             T::Struct(fields) if fields.len() == 2 => {
                 let key = stored_field("key", &fields[0])?;
@@ -172,7 +175,10 @@ mod tests {
             DataType::Map(
                 Arc::new(Field::new_struct(
                     "entries",
-                    vec![Field::new("keys", DataType::UInt8, false), Field::new("values", DataType::Utf8View, true)],
+                    vec![
+                        Field::new("keys", DataType::UInt8, false),
+                        Field::new("values", DataType::Utf8View, true),
+                    ],
                     false,
                 )),
                 true,

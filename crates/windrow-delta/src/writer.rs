@@ -44,7 +44,8 @@ pub(crate) struct Layout {
 
 impl Layout {
     pub(crate) fn new(spec: &TableSpec) -> Result<Self, DeltaError> {
-        let level = ZstdLevel::try_new(1).map_err(|error| DeltaError::storage("the Parquet writer", error))?;
+        let level =
+            ZstdLevel::try_new(1).map_err(|error| DeltaError::storage("the Parquet writer", error))?;
         let properties = WriterProperties::builder()
             .set_compression(Compression::ZSTD(level))
             .set_max_row_group_row_count(Some(ROW_GROUP))
@@ -213,7 +214,10 @@ impl FileWriter {
             .map_err(|error| failed(error.into()))?;
         let size = bytes.len();
         let stats = facts.to_json().map_err(|error| failed(error.into()))?;
-        self.store.put(&Path::from(path.as_str()), bytes.into()).await.map_err(|error| failed(error.into()))?;
+        self.store
+            .put(&Path::from(path.as_str()), bytes.into())
+            .await
+            .map_err(|error| failed(error.into()))?;
         self.staged.rows += rows as u64;
         self.staged.adds.push(Add {
             path,

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use datafusion::common::TableReference;
+use tokio::sync::Notify;
 use windrow_table::{SinkTable, SourceTable};
 use windrow_transport::Executor;
 
@@ -27,6 +28,7 @@ pub struct Flow {
     /// One refresh at a time: the loop and a manual flush wait for each other here.
     execution: tokio::sync::Mutex<()>,
     status: Mutex<FlowStatus>,
+    pub(crate) wake: Notify,
 }
 
 /// How often a refresh is tried again when someone else writes to the sink at the same time.
@@ -42,6 +44,7 @@ impl Flow {
             executor,
             execution: tokio::sync::Mutex::default(),
             status: Mutex::default(),
+            wake: Notify::new(),
         }
     }
 
@@ -61,6 +64,11 @@ impl Flow {
     #[must_use]
     pub fn status(&self) -> FlowStatus {
         self.status.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Says that a source may have changed. The log of the source is what counts; this only wakes the flow's task up.
+    pub fn notify(&self) {
+        self.wake.notify_one();
     }
 
     /// Makes one move.

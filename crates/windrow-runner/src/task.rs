@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::flow::now_millis;
@@ -17,7 +17,6 @@ pub type RefreshListener = Arc<dyn Fn(&Result<RefreshReport, RefreshError>) + Se
 #[derive(Debug)]
 pub struct FlowTask {
     flow: Arc<Flow>,
-    wake: Arc<Notify>,
     stop: watch::Sender<bool>,
     task: JoinHandle<()>,
 }
@@ -26,21 +25,15 @@ impl FlowTask {
     /// Starts to keep `flow` fresh.
     #[must_use]
     pub fn spawn(flow: Arc<Flow>, listener: RefreshListener) -> Self {
-        let wake = Arc::new(Notify::new());
         let (stop, stopped) = watch::channel(false);
-        let task = tokio::spawn(keep_fresh(Arc::clone(&flow), Arc::clone(&wake), stopped, listener));
-        Self { flow, wake, stop, task }
+        let task = tokio::spawn(keep_fresh(Arc::clone(&flow), stopped, listener));
+        Self { flow, stop, task }
     }
 
     /// The flow.
     #[must_use]
     pub fn flow(&self) -> &Arc<Flow> {
         &self.flow
-    }
-
-    /// Says that a source may have changed. The log of the source is what counts; this only wakes the flow up.
-    pub fn notify(&self) {
-        self.wake.notify_one();
     }
 
     /// Stops: at once when idle; a running query has `grace` to finish.
@@ -60,7 +53,6 @@ impl Drop for FlowTask {
 
 async fn keep_fresh(
     flow: Arc<Flow>,
-    wake: Arc<Notify>,
     mut stopped: watch::Receiver<bool>,
     listener: RefreshListener,
 ) {
@@ -82,7 +74,7 @@ async fn keep_fresh(
         }
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
-            () = wake.notified(), if wakes => {}
+            () = flow.wake.notified(), if wakes => {}
             _ = stopped.wait_for(|stop| *stop) => return,
         }
         if *stopped.borrow() {

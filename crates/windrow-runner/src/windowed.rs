@@ -131,10 +131,13 @@ impl Refresh<'_> {
         let mergeable = self.flow.definition.merge.is_ok();
         let (mut merge_cost, mut repair_cost) = (0, 0);
         if mergeable && news.appends_only && !news.touched.is_empty() {
-            let labels = self.labels(&news.touched.cover(MERGE_RANGES))?;
-            let rewritten = self.flow.tables.sink.estimate_rows(&labels).await?;
+            let sink = &self.flow.tables.sink;
+            let rewritten = sink.estimate_rows(&self.labels(&news.touched.cover(MERGE_RANGES))?).await?;
             merge_cost = news.appended_rows.saturating_add(rewritten);
-            repair_cost = self.source.estimate_rows(news.touched.ranges()).await?;
+            let replaced = sink.estimate_rows(&self.labels(&news.touched)?).await?;
+            let source = self.source.estimate_rows(news.touched.ranges()).await?;
+            // An estimate spreads rows evenly, but the new rows are in the touched windows for certain.
+            repair_cost = source.max(news.appended_rows).saturating_add(replaced);
         }
         Ok(Outlook {
             source: news.now.clone(),

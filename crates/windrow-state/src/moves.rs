@@ -27,9 +27,9 @@ pub struct Outlook {
     pub mergeable: bool,
     /// What the author allows.
     pub approach: Approach,
-    /// Rows that a merge would read: the new rows, and the sink's rows in the touched windows.
+    /// Rows that a merge would handle: the new rows, and the sink's rows in the windows that it rewrites.
     pub merge_cost: u64,
-    /// Rows that a repair of the touched windows would read.
+    /// Rows that a repair would handle: all source rows of the touched windows, and the sink's rows in them.
     pub repair_cost: u64,
 }
 
@@ -66,7 +66,9 @@ pub enum Move {
 /// When the source is behind the checkpoint.
 pub fn decide(progress: &Progress, outlook: &Outlook) -> Result<Move, ProgressError> {
     let fresh = outlook.source == *progress.checkpoint();
-    if fresh && progress.dirty().is_empty() {
+    // A source in which there never was a row leaves nothing to prove: the first rows make the first move.
+    let untouched = progress.checkpoint().is_none() && outlook.touched.is_empty();
+    if (fresh || untouched) && progress.dirty().is_empty() {
         return Ok(Move::Idle);
     }
     if fresh {
@@ -138,7 +140,8 @@ mod tests {
     #[test]
     fn what_cannot_be_merged_is_repaired() {
         let clean = at(1, DirtySet::default());
-        let cases: [(&str, fn(&mut Outlook)); 4] = [
+        type Change = fn(&mut Outlook);
+        let cases: [(&str, Change); 4] = [
             ("deletes", |o| o.appends_only = false),
             ("query", |o| o.mergeable = false),
             ("author", |o| o.approach = Approach::Recompute),
@@ -161,6 +164,11 @@ mod tests {
             decide(&clean, &outlook(2, DirtySet::default())).unwrap(),
             Move::Observe { next: at(2, DirtySet::default()) }
         );
+    }
+
+    #[test]
+    fn an_empty_source_asks_for_nothing() {
+        assert_eq!(decide(&Progress::start(), &outlook(0, DirtySet::default())).unwrap(), Move::Idle);
     }
 
     #[test]

@@ -1,10 +1,9 @@
 //! Small things about batches of rows.
 
-use arrow::array::{Array, ArrayRef, RecordBatch};
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::compute::kernels::aggregate::{max, min};
-use arrow::compute::{cast, concat_batches};
+use arrow::compute::{cast, concat_batches, sort_to_indices, take_record_batch};
 use arrow::datatypes::{DataType, Int64Type, SchemaRef};
-use arrow::array::AsArray;
 
 use crate::{TableError, TableSpec, TimeSpan};
 
@@ -37,4 +36,14 @@ pub fn time_span(spec: &TableSpec, batch: &RecordBatch) -> Result<Option<TimeSpa
     let instants = instants.as_primitive::<Int64Type>();
     let Some((first, last)) = min(instants).zip(max(instants)) else { return Ok(None) };
     Ok(Some(TimeSpan { first, last, nulls: column.null_count() as u64, rows: column.len() as u64 }))
+}
+
+/// The rows in the order of their time index; as they are, where the table has none.
+///
+/// # Errors
+/// When the rows cannot be moved.
+pub fn sorted_by_time(spec: &TableSpec, batch: &RecordBatch) -> Result<RecordBatch, TableError> {
+    let Some(instants) = instants_of(spec, batch) else { return Ok(batch.clone()) };
+    let order = sort_to_indices(&instants, None, None)?;
+    Ok(take_record_batch(batch, &order)?)
 }

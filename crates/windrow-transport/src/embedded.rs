@@ -8,11 +8,13 @@ use async_trait::async_trait;
 use chrono::DateTime;
 use datafusion::catalog::TableProvider;
 use datafusion::common::TableReference;
+use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::Transformed;
 use datafusion::datasource::provider_as_source;
 use datafusion::error::{DataFusionError, Result as DataFusionResult};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::SessionContext;
 use windrow_table::{Commit, SinkTable, SourceTable, TableError};
@@ -124,11 +126,16 @@ fn bind(
     Ok(bound.data)
 }
 
-/// How many rows the leaves of a plan that ran gave.
+/// How many rows the leaves of a plan that ran gave: by their metrics, or where they keep none, by what they hold.
 fn rows_out_of_scans(plan: &dyn ExecutionPlan) -> u64 {
     let children = plan.children();
-    if children.is_empty() {
-        return plan.metrics().and_then(|metrics| metrics.output_rows()).unwrap_or(0) as u64;
+    if !children.is_empty() {
+        return children.into_iter().map(|child| rows_out_of_scans(child.as_ref())).sum();
     }
-    children.into_iter().map(|child| rows_out_of_scans(child.as_ref())).sum()
+    let counted = plan.metrics().and_then(|metrics| metrics.output_rows());
+    let held = || match StatisticsContext::new().compute(plan, &StatisticsArgs::new()).ok()?.num_rows {
+        Precision::Exact(rows) => Some(rows),
+        _ => None,
+    };
+    counted.or_else(held).unwrap_or(0) as u64
 }

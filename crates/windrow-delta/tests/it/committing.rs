@@ -13,7 +13,10 @@ use windrow_state::{DirtySet, Progress, Watermarks};
 use windrow_table::{Commit, ReadBounds, RowStream, SinkTable, SourceTable, TableError, TableSpec, Write};
 use windrow_time::InstantRange;
 
-use crate::fixture::{Table, commit_of, instants, owned, read, read_latest, rows, schema, spec, stream as one_stream, touched};
+use crate::fixture::{
+    Table, commit_of, data_files, instants, owned, read, read_latest, rows, schema, spec,
+    stream as one_stream, touched,
+};
 
 fn progress(upto: u64) -> Progress {
     let dirty = DirtySet::from(vec![InstantRange::new(-10, upto as i64)]);
@@ -151,28 +154,30 @@ async fn a_rewrite_is_planned_anew_on_what_got_in_between() {
 
 #[tokio::test]
 async fn a_commit_that_expects_what_is_no_more_leaves_no_file() {
-    let table = Table::new().await;
-    let base = table.append(&[(1, "a")]).await.at;
-    let other = Arc::new(table.open_again().await);
-    let between = {
-        let other = Arc::clone(&other);
-        async move {
-            other.commit(commit_of(Write::Append, rows(&[(2, "b")]))).await.unwrap();
-        }
-    };
-    let rows = after(between, rows(&[(3, "c")]));
-    let commit = Commit {
-        write: replace(0, 10),
-        rows,
-        progress: Some(("f".into(), progress(1))),
-        expected: Some(base.clone()),
-    };
-    let result = table.delta.commit(commit).await;
-    let Err(TableError::Conflict { expected, found }) = result else { panic!("{result:?}") };
-    assert_eq!((expected, found), (base, Watermarks::of(0, 3)));
-    assert_eq!(read_latest(&table.delta).await, owned(&[(1, "a"), (2, "b")]));
-    assert_eq!(table.delta.progress("f").await.unwrap(), None);
-    assert_eq!(table.data_files().len(), 2);
+    for by_the_same_handle in [false, true] {
+        let Table { delta, folder } = Table::new().await;
+        let other = Arc::new(DeltaTable::open(folder.path(), spec()).await.unwrap());
+        let delta = Arc::new(delta);
+        let base = other.commit(commit_of(Write::Append, rows(&[(1, "a")]))).await.unwrap().at;
+        let between = {
+            let faster = if by_the_same_handle { Arc::clone(&delta) } else { Arc::clone(&other) };
+            async move {
+                faster.commit(commit_of(Write::Append, rows(&[(2, "b")]))).await.unwrap();
+            }
+        };
+        let commit = Commit {
+            write: replace(0, 10),
+            rows: after(between, rows(&[(3, "c")])),
+            progress: Some(("f".into(), progress(1))),
+            expected: Some(base.clone()),
+        };
+        let result = delta.commit(commit).await;
+        let Err(TableError::Conflict { expected, found }) = result else { panic!("{result:?}") };
+        assert_eq!((expected, found), (base, Watermarks::of(0, 3)));
+        assert_eq!(read_latest(&delta).await, owned(&[(1, "a"), (2, "b")]));
+        assert_eq!(delta.progress("f").await.unwrap(), None);
+        assert_eq!(data_files(folder.path()).len(), 2);
+    }
 }
 
 #[tokio::test]
@@ -277,16 +282,13 @@ async fn what_stays_of_several_files_goes_into_one() {
 async fn many_rows_become_several_files_of_neighbouring_times() {
     let table = Table::new().await;
     let batches = (0..150).map(|batch| {
-        let instants = TimestampMillisecondArray::from_iter_values((0..10_000).map(|row| batch * 10_000 + row));
+        let instants =
+            TimestampMillisecondArray::from_iter_values((0..10_000).map(|row| batch * 10_000 + row));
         let hosts = StringArray::from_iter_values(std::iter::repeat_n("x", 10_000));
         RecordBatch::try_new(schema(), vec![Arc::new(instants), Arc::new(hosts)]).unwrap()
     });
-    let commit = Commit {
-        write: Write::Append,
-        rows: one_stream(batches.collect()),
-        progress: None,
-        expected: None,
-    };
+    let commit =
+        Commit { write: Write::Append, rows: one_stream(batches.collect()), progress: None, expected: None };
     let done = table.delta.commit(commit).await.unwrap();
     assert_eq!((done.rows_added, table.data_files().len()), (1_500_000, 2));
     let first_file = InstantRange::new(0, 1 << 20);
@@ -303,13 +305,18 @@ async fn many_rows_become_several_files_of_neighbouring_times() {
 async fn old_progress_does_not_pile_up() {
     let table = Table::new().await;
     for upto in 1..=40 {
-        let mut commit = commit_of(Write::Append, rows(&[]));
-        commit.progress = Some(("Flow".into(), progress(upto)));
-        table.delta.commit(commit).await.unwrap();
+        // Two flows that take turns.
+        for flow in ["Flow", "other"] {
+            let mut commit = commit_of(Write::Append, rows(&[]));
+            commit.progress = Some((flow.into(), progress(upto)));
+            table.delta.commit(commit).await.unwrap();
+        }
     }
-    let folder = table.folder.path().join("_windrow/progress/=46low");
-    let files = std::fs::read_dir(folder).unwrap().count();
-    assert!((1..=12).contains(&files), "{files} files");
+    for folder in ["=46low", "other"] {
+        let folder = table.folder.path().join("_windrow/progress").join(folder);
+        let files = std::fs::read_dir(folder).unwrap().count();
+        assert!((1..=8).contains(&files), "{files} files");
+    }
     assert_eq!(table.open_again().await.progress("Flow").await.unwrap().unwrap().progress, progress(40));
     assert_eq!(read(&table.delta, ReadBounds::Latest).await, vec![]);
     assert!(table.data_files().is_empty(), "a commit without rows has no file");

@@ -1,5 +1,6 @@
 //! Tables in folders of their own, and short ways to fill and read them.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use arrow::array::{Array, AsArray, RecordBatch, StringArray, TimestampMillisecondArray};
@@ -69,10 +70,15 @@ impl Table {
 
     /// The names of the data files that are in the folder.
     pub(crate) fn data_files(&self) -> Vec<String> {
-        let names = std::fs::read_dir(self.folder.path()).unwrap();
-        let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-        names.filter(|name| name.ends_with(".parquet")).collect()
+        data_files(self.folder.path())
     }
+}
+
+/// The names of the data files that are in a folder.
+pub(crate) fn data_files(folder: &Path) -> Vec<String> {
+    let names = std::fs::read_dir(folder).unwrap();
+    let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    names.filter(|name| name.ends_with(".parquet")).collect()
 }
 
 pub(crate) async fn read(table: &DeltaTable, bounds: ReadBounds) -> Vec<(i64, String)> {
@@ -83,7 +89,10 @@ pub(crate) async fn read(table: &DeltaTable, bounds: ReadBounds) -> Vec<(i64, St
         .flat_map(|batch| {
             let times = instants(batch.column(0).as_ref());
             let hosts = batch.column(1).as_string::<i32>();
-            times.into_iter().zip(hosts.iter().map(|host| host.unwrap_or("NULL").to_owned())).collect::<Vec<_>>()
+            times
+                .into_iter()
+                .zip(hosts.iter().map(|host| host.unwrap_or("NULL").to_owned()))
+                .collect::<Vec<_>>()
         })
         .collect();
     found.sort();

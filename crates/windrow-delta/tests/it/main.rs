@@ -11,6 +11,8 @@ mod foreign;
 #[cfg(test)]
 mod history;
 #[cfg(test)]
+mod honoured;
+#[cfg(test)]
 mod pruning;
 #[cfg(test)]
 mod types;

@@ -73,8 +73,9 @@ async fn table_of(time_type: &DataType, per_file: i64, files: i64) -> Table {
     let spec = TableSpec::new(Arc::clone(&schema)).unwrap().with_time_index("ts").unwrap();
     let table = Table::of(spec).await;
     for file in 0..files {
-        let numbers: ArrayRef =
-            Arc::new(UInt64Array::from_iter_values((file * per_file..(file + 1) * per_file).map(|n| n as u64)));
+        let numbers: ArrayRef = Arc::new(UInt64Array::from_iter_values(
+            (file * per_file..(file + 1) * per_file).map(|n| n as u64),
+        ));
         let times = cast(&cast(&numbers, &DataType::Int64).unwrap(), time_type).unwrap();
         let batch = RecordBatch::try_new(Arc::clone(&schema), vec![times, numbers]).unwrap();
         table.delta.commit(commit_of(Write::Append, batch)).await.unwrap();
@@ -127,7 +128,11 @@ async fn row_groups_and_pages_of_other_times_are_not_read() {
             col("n").gt_eq(lit(start as u64)).and(col("n").lt(lit(start as u64 + 10))),
         ] {
             let found = rows_of(&table.delta, filter.clone()).await;
-            assert_eq!((found.rows, found.files, found.row_groups_left_out), (10, 1, 2), "{time_type} {filter}");
+            assert_eq!(
+                (found.rows, found.files, found.row_groups_left_out),
+                (10, 1, 2),
+                "{time_type} {filter}"
+            );
             assert!(found.rows_left_out_by_pages > 80_000, "{time_type} {filter}: {found:?}");
         }
     }
@@ -155,6 +160,19 @@ async fn a_filter_that_statistics_cannot_answer_is_answered_all_the_same() {
 }
 
 #[tokio::test]
+async fn a_limit_does_not_count_rows_that_a_filter_takes_out() {
+    let table = table_of(&time_types()[1], 1_000, 1).await;
+    let provider = table.delta.scan(&ReadBounds::Latest).await.unwrap();
+    let context = context();
+    let odd = (col("n") % lit(2_u64)).eq(lit(1_u64));
+    for (filters, rows) in [(vec![], 1), (vec![odd], 1_000)] {
+        let plan = provider.scan(&context.state(), None, &filters, Some(1)).await.unwrap();
+        let batches = collect(plan, context.task_ctx()).await.unwrap();
+        assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>(), rows, "{filters:?}");
+    }
+}
+
+#[tokio::test]
 async fn rows_are_counted_without_reading_any() {
     let table = table_of(&time_types()[1], 1_000, 3).await;
     let context = context();
@@ -172,9 +190,11 @@ async fn rows_are_counted_without_reading_any() {
     assert_eq!(read(frame).await.rows, 3_000);
     let frame = context.sql("SELECT n, ts, n FROM t LIMIT 7").await;
     assert!(frame.is_err() || read(frame.unwrap()).await.rows == 7);
-    let frame = context.sql("SELECT n FROM t WHERE ts >= TIMESTAMP '1970-01-01 00:41:40' LIMIT 700").await.unwrap();
+    let frame =
+        context.sql("SELECT n FROM t WHERE ts >= TIMESTAMP '1970-01-01 00:41:40' LIMIT 700").await.unwrap();
     assert_eq!(read(frame).await.rows, 500);
-    let frame = context.sql("SELECT n FROM t ORDER BY ts DESC LIMIT 3").await.unwrap().collect().await.unwrap();
+    let frame =
+        context.sql("SELECT n FROM t ORDER BY ts DESC LIMIT 3").await.unwrap().collect().await.unwrap();
     let top = frame[0].column(0);
     assert_eq!(ScalarValue::try_from_array(top, 0).unwrap(), ScalarValue::UInt64(Some(2_999)));
 }

@@ -17,7 +17,29 @@ pub(super) struct Segment {
     span: Option<TimeSpan>,
 }
 
+/// A batch of more rows is cut up, so that a scan of a few windows passes most of it over.
+const SEGMENT_ROWS: usize = 16_384;
+
 impl Segment {
+    fn split(spec: &TableSpec, batch: &RecordBatch) -> Result<Vec<Self>, TableError> {
+        let rows = batch.num_rows();
+        let sorted;
+        let batch = if rows > SEGMENT_ROWS {
+            sorted = rows::sorted_by_time(spec, batch)?;
+            &sorted
+        } else {
+            batch
+        };
+        (0..rows)
+            .step_by(SEGMENT_ROWS)
+            .map(|start| {
+                let batch = batch.slice(start, SEGMENT_ROWS.min(rows - start));
+                let span = rows::time_span(spec, &batch)?;
+                Ok(Self { batch, span })
+            })
+            .collect()
+    }
+
     pub(super) fn batch(&self) -> &RecordBatch {
         &self.batch
     }
@@ -149,10 +171,10 @@ impl History {
             rewritten.extend(rows::instants_of(spec, &new_rows));
             after.rewrites.insert(sequence, rewritten);
         }
-        for batch in kept_rows.into_iter().chain([new_rows]).filter(|batch| batch.num_rows() > 0) {
-            let span = rows::time_span(spec, &batch)?;
-            let segment = Arc::new(Segment { batch, span });
-            after.entries.push(Entry { segment, added: sequence, removed: None });
+        for batch in kept_rows.into_iter().chain([new_rows]) {
+            for segment in Segment::split(spec, &batch)? {
+                after.entries.push(Entry { segment: Arc::new(segment), added: sequence, removed: None });
+            }
         }
         if let Some((flow, progress)) = progress {
             after.progress.insert(flow, (progress, sequence));

@@ -54,7 +54,6 @@ impl TableProvider for MemoryScan {
             .filter(|(_, wanted)| *wanted)
             .map(|(segment, _)| segment.batch().clone())
             .collect();
-        // Neighbouring segments stay together: the order of rows in a partition is the order of commits.
         let partitions = state.config().target_partitions().clamp(1, batches.len().max(1));
         let size = batches.len().div_ceil(partitions).max(1);
         let partitions: Vec<_> = batches.chunks(size).map(<[_]>::to_vec).collect();

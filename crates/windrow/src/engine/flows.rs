@@ -92,6 +92,19 @@ impl Inner {
             ));
         }
 
+        let merge = match &query.window {
+            Some(_) => Merge::analyse(&query.plan)?,
+            None => Err(vec![NotMergeable::Shape("no time window".into())]),
+        };
+        if let (Approach::Merge, Err(reasons)) = (options.approach, &merge) {
+            let reasons: Vec<String> = reasons.iter().map(ToString::to_string).collect();
+            return Err(EngineError::Refused(format!(
+                "'refresh' = 'merge' cannot be: {}",
+                reasons.join("; ")
+            )));
+        }
+
+        // A sink is made last, when nothing else can be wrong.
         let derived = derive_sink(&query.plan, query.window.as_ref());
         let (sink, new_sink) = self.sink_for(create, &derived).await?;
         let spec = sink.spec();
@@ -110,17 +123,6 @@ impl Inner {
                 "the time window {output} must go into the time index of the sink {}, which is {}",
                 create.sink,
                 spec.time_index_name().unwrap_or("missing")
-            )));
-        }
-        let merge = match &query.window {
-            Some(_) => Merge::analyse(&query.plan)?,
-            None => Err(vec![NotMergeable::Shape("no time window".into())]),
-        };
-        if let (Approach::Merge, Err(reasons)) = (options.approach, &merge) {
-            let reasons: Vec<String> = reasons.iter().map(ToString::to_string).collect();
-            return Err(EngineError::Refused(format!(
-                "'refresh' = 'merge' cannot be: {}",
-                reasons.join("; ")
             )));
         }
         let definition = FlowDefinition {

@@ -38,7 +38,7 @@ pub use self::answer::Answer;
 pub use self::check::CheckReport;
 pub use self::error::{EngineError, ScriptError};
 use self::information_schema::InformationSchema;
-use self::registry::{CATALOG, Registry, SCHEMA};
+use self::registry::{CATALOG, FlowEntry, Registry, SCHEMA};
 use self::store::Store;
 use crate::sql::{Statement, statements};
 
@@ -224,12 +224,25 @@ impl Engine {
         }
     }
 
-    /// Keeps every flow fresh in the background, until its task is stopped or dropped.
+    /// Keeps the flows that there are now fresh in the background, until their tasks are stopped or dropped.
     #[must_use]
     pub fn spawn_flows(&self) -> Vec<FlowTask> {
-        let listener = self.0.refreshed.get().cloned().unwrap_or_else(|| Arc::new(|_| ()));
         let flows = self.0.registry.read().flows.clone();
-        flows.into_iter().map(|entry| FlowTask::spawn(entry.flow, Arc::clone(&listener))).collect()
+        let spawn = |entry: FlowEntry| {
+            let engine = Arc::downgrade(&self.0);
+            let sink = entry.create.sink.table.clone();
+            let listener: RefreshListener = Arc::new(move |result| {
+                let Some(engine) = engine.upgrade() else { return };
+                if result.as_ref().is_ok_and(|report| report.kind != MoveKind::Idle) {
+                    engine.notify_readers_of_sink(&sink);
+                }
+                if let Some(listener) = engine.refreshed.get() {
+                    listener(result);
+                }
+            });
+            FlowTask::spawn(entry.flow, listener)
+        };
+        flows.into_iter().map(spawn).collect()
     }
 
     /// The names of all tables.

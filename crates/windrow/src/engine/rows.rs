@@ -13,7 +13,7 @@ use futures::StreamExt;
 use windrow_table::{Commit, RowStream, SinkTable, Write};
 
 use super::declaration::TableDeclaration;
-use super::registry::TableEntry;
+use super::registry::{FlowEntry, TableEntry};
 use super::{Answer, EngineError, Inner};
 use crate::sql::{Insert, TableName};
 
@@ -53,6 +53,7 @@ impl Inner {
             None => Write::Append,
         };
         let done = table.commit(Commit { write, rows, progress: None, expected: None }).await?;
+        self.notify_users(&declaration.name);
         Ok(Answer::Changed { verb: "inserted", rows: done.rows_added })
     }
 
@@ -145,6 +146,21 @@ impl Inner {
         Ok(self.session.state().create_logical_expr(sql, &DFSchema::empty())?)
     }
 
+    /// Wakes the flows up that a statement on `table` concerns: those that read it, and the one that keeps it.
+    fn notify_users(&self, table: &str) {
+        self.notify_where(|entry| entry.create.sink.table == table || entry.reads.iter().any(|name| name == table));
+    }
+
+    /// Wakes the flows up that read the sink `table`.
+    pub(super) fn notify_readers_of_sink(&self, table: &str) {
+        self.notify_where(|entry| entry.reads.iter().any(|name| name == table));
+    }
+
+    fn notify_where(&self, concerned: impl Fn(&FlowEntry) -> bool) {
+        let entries = self.registry.read();
+        entries.flows.iter().filter(|entry| concerned(entry)).for_each(|entry| entry.flow.notify());
+    }
+
     /// The same rows, counted for whoever listens.
     fn reported(&self, rows: RowStream) -> RowStream {
         let Some(listener) = self.rows_loaded.get().cloned() else { return rows };
@@ -179,6 +195,7 @@ impl Inner {
         let rows: RowStream = Box::pin(EmptyRecordBatchStream::new(spec_schema));
         let write = Write::Delete { predicate };
         let done = table.commit(Commit { write, rows, progress: None, expected: None }).await?;
+        self.notify_users(&name.table);
         Ok(Answer::Changed { verb: "deleted", rows: done.rows_removed })
     }
 }

@@ -20,7 +20,9 @@ pub(super) fn create_flow(r: &mut Reader<'_>, or_replace: bool) -> Result<Create
 
     let at = r.here();
     if r.is_next("TQL") {
-        return Err(r.not_supported(at, "flows in PromQL (TQL) are not supported yet; write the query in SQL"));
+        return Err(
+            r.not_supported(at, "flows in PromQL (TQL) are not supported yet; write the query in SQL")
+        );
     }
     let query = r.query()?;
     if r.end().is_err() {
@@ -60,7 +62,10 @@ impl Clauses {
             } else if r.accept("EXPIRE AFTER") {
                 ("EXPIRE AFTER", clauses.expire_after.replace(length_of_time(r, "EXPIRE AFTER")?).is_some())
             } else if r.accept("EVAL INTERVAL") {
-                ("EVAL INTERVAL", clauses.eval_interval.replace(length_of_time(r, "EVAL INTERVAL")?).is_some())
+                (
+                    "EVAL INTERVAL",
+                    clauses.eval_interval.replace(length_of_time(r, "EVAL INTERVAL")?).is_some(),
+                )
             } else if r.accept("COMMENT") {
                 ("COMMENT", clauses.comment.replace(r.string("a comment in quotes")?).is_some())
             } else if r.accept("WITH") {

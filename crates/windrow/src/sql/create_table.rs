@@ -1,13 +1,15 @@
 //! `CREATE TABLE` and `CREATE EXTERNAL TABLE`.
 
+use std::collections::{HashMap, HashSet};
+
 use datafusion::sql::sqlparser::ast::{ArrayElemTypeDef, ColumnOption, DataType, Expr, TimezoneInfo};
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::{Location, Token};
 
 use super::dialect::Bounded;
+use super::display::restated;
 use super::error::SqlError;
 use super::options::options;
-use super::display::restated;
 use super::reader::{Named, Reader};
 use super::statement::{ColumnSpec, CreateExternalTable, CreateTable, ExternalFormat};
 
@@ -21,7 +23,7 @@ pub(super) fn create_table(r: &mut Reader<'_>) -> Result<CreateTable, SqlError> 
     }
     let draft = Draft::read(r)?;
     let options = if r.accept("WITH") { options(r)? } else { Default::default() };
-    let (columns, time_index, primary_key) = draft.finish(r)?;
+    let Elements { columns, time_index, primary_key } = draft.finish(r)?;
     Ok(CreateTable { if_not_exists, name, columns, time_index, primary_key, options })
 }
 
@@ -47,11 +49,19 @@ pub(super) fn create_external_table(r: &mut Reader<'_>) -> Result<CreateExternal
         }
     }
     if r.is_next("PARTITIONED BY") || r.is_next("WITH ORDER") {
-        return Err(r.not_supported(r.here(), "of clauses there are STORED AS, LOCATION and OPTIONS here"));
+        let message = "this clause is not supported; the clauses are STORED AS, LOCATION and OPTIONS";
+        return Err(r.not_supported(r.here(), message));
     }
     let format = format.ok_or_else(|| r.expected("STORED AS"))?;
     let location = location.ok_or_else(|| r.expected("LOCATION"))?;
-    Ok(CreateExternalTable { if_not_exists, name, columns, format, location, options: given.unwrap_or_default() })
+    Ok(CreateExternalTable {
+        if_not_exists,
+        name,
+        columns,
+        format,
+        location,
+        options: given.unwrap_or_default(),
+    })
 }
 
 fn external_format(r: &mut Reader<'_>) -> Result<ExternalFormat, SqlError> {
@@ -64,6 +74,8 @@ fn external_format(r: &mut Reader<'_>) -> Result<ExternalFormat, SqlError> {
 #[derive(Default)]
 struct Draft {
     columns: Vec<Column>,
+    /// Where in the list each column is.
+    places: HashMap<String, usize>,
     time_index: Option<Named>,
     primary_key: Option<Vec<Named>>,
 }
@@ -73,6 +85,13 @@ struct Column {
     data_type: DataType,
     nullable: Option<bool>,
     default: Option<Expr>,
+}
+
+/// The elements of a table, which fit together.
+struct Elements {
+    columns: Vec<ColumnSpec>,
+    time_index: Option<String>,
+    primary_key: Vec<String>,
 }
 
 impl Draft {
@@ -98,7 +117,8 @@ impl Draft {
             r.expect_token(&Token::RParen)?;
             self.set_primary_key(r, at, columns)
         } else if let Some(constraint) = constraints.iter().find(|words| r.is_next(words)) {
-            let message = format!("{constraint} is not supported; of constraints there are TIME INDEX and PRIMARY KEY");
+            let message =
+                format!("{constraint} is not supported; the constraints are TIME INDEX and PRIMARY KEY");
             Err(r.not_supported(at, message))
         } else {
             self.column(r)
@@ -107,7 +127,7 @@ impl Draft {
 
     fn column(&mut self, r: &mut Reader<'_>) -> Result<(), SqlError> {
         let name = r.name("a column name")?;
-        if self.find(&name).is_some() {
+        if self.places.insert(name.name.clone(), self.columns.len()).is_some() {
             return Err(r.invalid(name.at, format!("there are two columns `{}`", name.name)));
         }
         let data_type = data_type(r)?;
@@ -128,24 +148,27 @@ impl Draft {
             return Ok(true);
         }
         let Some(column) = self.columns.last_mut() else { return Ok(false) };
-        let repeated = if r.accept("NOT NULL") {
-            column.nullable.replace(false).is_some()
+        let (repeated, what) = if r.accept("NOT NULL") {
+            (column.nullable.replace(false).is_some(), "is NULL or NOT NULL")
         } else if r.accept("NULL") {
-            column.nullable.replace(true).is_some()
+            (column.nullable.replace(true).is_some(), "is NULL or NOT NULL")
         } else if r.is_next("DEFAULT") {
-            column.default.replace(default(r)?).is_some()
+            (column.default.replace(default(r)?).is_some(), "has a DEFAULT")
         } else {
             return Ok(false);
         };
         match repeated {
             false => Ok(true),
-            true => Err(r.invalid(at, format!("the column `{}` already says NULL, NOT NULL or DEFAULT", name.name))),
+            true => Err(r.invalid(at, format!("the column `{}` {what} already", name.name))),
         }
     }
 
     fn set_time_index(&mut self, r: &Reader<'_>, name: Named) -> Result<(), SqlError> {
         if let Some(first) = &self.time_index {
-            return Err(r.invalid(name.at, format!("a table has one time index, and `{}` is it already", first.name)));
+            return Err(r.invalid(
+                name.at,
+                format!("a table has one time index, and `{}` is it already", first.name),
+            ));
         }
         self.time_index = Some(name);
         Ok(())
@@ -155,44 +178,45 @@ impl Draft {
         match self.primary_key.replace(columns) {
             None => Ok(()),
             Some(_) => {
-                let message = "a table has one primary key; to make it of several columns, write PRIMARY KEY (a, b)";
+                let message =
+                    "a table has one primary key; to make it of several columns, write PRIMARY KEY (a, b)";
                 Err(r.invalid(at, message))
             }
         }
     }
 
-    fn find(&self, name: &Named) -> Option<usize> {
-        self.columns.iter().position(|column| column.name.name == name.name)
-    }
-
-    /// Checks what only the whole list can tell, and gives the columns, the time index and the primary key.
-    fn finish(mut self, r: &Reader<'_>) -> Result<(Vec<ColumnSpec>, Option<String>, Vec<String>), SqlError> {
+    /// Checks what only the whole list can tell.
+    fn finish(mut self, r: &Reader<'_>) -> Result<Elements, SqlError> {
         if let Some(name) = &self.time_index {
-            let Some(index) = self.find(name) else {
-                return Err(r.invalid(name.at, format!("the time index `{}` is not a column of the table", name.name)));
+            let Some(&place) = self.places.get(&name.name) else {
+                return Err(r.invalid(
+                    name.at,
+                    format!("the time index `{}` is not a column of the table", name.name),
+                ));
             };
-            if self.columns[index].nullable.replace(false) == Some(true) {
+            if self.columns[place].nullable.replace(false) == Some(true) {
                 return Err(r.invalid(name.at, format!("the time index `{}` cannot be NULL", name.name)));
             }
         }
-        let mut primary_key = Vec::new();
-        for key in self.primary_key.take().unwrap_or_default() {
-            if self.find(&key).is_none() {
-                return Err(r.invalid(key.at, format!("the primary key has no column `{}` in the table", key.name)));
+        let (mut primary_key, mut seen) = (Vec::new(), HashSet::new());
+        for Named { name, at } in self.primary_key.take().unwrap_or_default() {
+            if !self.places.contains_key(&name) {
+                return Err(r.invalid(at, format!("the primary key has no column `{name}` in the table")));
             }
-            if primary_key.contains(&key.name) {
-                return Err(r.invalid(key.at, format!("the primary key names the column `{}` twice", key.name)));
+            if !seen.insert(name.clone()) {
+                return Err(r.invalid(at, format!("the primary key names the column `{name}` twice")));
             }
-            primary_key.push(key.name);
+            primary_key.push(name);
         }
         let columns = self.columns.into_iter().map(Column::into_spec).collect();
-        Ok((columns, self.time_index.map(|name| name.name), primary_key))
+        Ok(Elements { columns, time_index: self.time_index.map(|name| name.name), primary_key })
     }
 
     /// The columns of an external table, which has its time index in its options and nothing else.
     fn finish_external(self, r: &Reader<'_>) -> Result<Vec<ColumnSpec>, SqlError> {
         if let Some(Named { name, at }) = &self.time_index {
-            let message = format!("the time index of an external table is an option: OPTIONS ('time_index' '{name}')");
+            let message =
+                format!("the time index of an external table is an option: OPTIONS ('time_index' '{name}')");
             return Err(r.invalid(*at, message));
         }
         if let Some(key) = self.primary_key.iter().flatten().next() {
@@ -201,7 +225,7 @@ impl Draft {
         if let Some(column) = self.columns.iter().find(|column| column.default.is_some()) {
             return Err(r.not_supported(column.name.at, "a column of an external table has no DEFAULT"));
         }
-        self.finish(r).map(|(columns, _, _)| columns)
+        self.finish(r).map(|elements| elements.columns)
     }
 }
 
@@ -240,7 +264,9 @@ fn with_precision(data_type: DataType) -> DataType {
             DataType::Timestamp(Some(precision), TimezoneInfo::None)
         }
         DataType::Array(AngleBracket(element)) => DataType::Array(AngleBracket(inside(element))),
-        DataType::Array(SquareBracket(element, size)) => DataType::Array(SquareBracket(inside(element), size)),
+        DataType::Array(SquareBracket(element, size)) => {
+            DataType::Array(SquareBracket(inside(element), size))
+        }
         DataType::Array(Parenthesis(element)) => DataType::Array(Parenthesis(inside(element))),
         other => other,
     }

@@ -1,8 +1,9 @@
 //! The dialect that DataFusion has by default, with an end to what the parser may try.
 //!
-//! The parser goes back and tries another reading when one fails: `CASE` is a word that begins an expression, or else
-//! the name of a column. A mistake inside of several such words, one in the other, is met once for each way to read
-//! them all, and time doubles with each word. So the attempts are counted, and there are only so many for a statement.
+//! The parser goes back and tries another reading when one fails: `CASE` is a word that begins an expression,
+//! or else the name of a column. A mistake inside of several such words, one in the other, is met once for
+//! each way to read them all, and time doubles with each word. So the attempts are counted, and there are
+//! only so many for a statement.
 
 use std::any::TypeId;
 use std::cell::Cell;
@@ -11,8 +12,8 @@ use datafusion::sql::sqlparser::ast::Expr;
 use datafusion::sql::sqlparser::dialect::{Dialect, GenericDialect};
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 
-/// `GenericDialect`, but for two things: it gives up after a number of attempts, and a comment that begins with `/*!`
-/// is a comment like any other, not SQL.
+/// `GenericDialect`, but for two things: it gives up after a number of attempts, and a comment that begins
+/// with `/*!` is a comment like any other, not SQL.
 #[derive(Debug)]
 pub(super) struct Bounded {
     attempts: Cell<usize>,
@@ -56,7 +57,8 @@ impl Dialect for Bounded {
         false
     }
 
-    // Everything else that answers yes or no. Methods without an answer are the trait's own for both dialects.
+    // Everything else that answers yes or no. Methods without an answer are the trait's own for both
+    // dialects.
     as_generic! {
         is_delimited_identifier_start(c: char), is_identifier_start(c: char), is_identifier_part(c: char),
         is_nested_delimited_identifier_start(c: char), is_custom_operator_part(c: char),

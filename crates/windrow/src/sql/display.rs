@@ -88,15 +88,17 @@ fn write_options(f: &mut Formatter<'_>, word: &str, sign: &str, options: &Option
     if options.is_empty() {
         return Ok(());
     }
-    let options: Vec<String> =
-        options.iter().map(|(key, value)| format!("{}{sign}{}", quote_string(key), quote_string(value))).collect();
+    let options: Vec<String> = options
+        .iter()
+        .map(|(key, value)| format!("{}{sign}{}", quote_string(key), quote_string(value)))
+        .collect();
     write!(f, "\n{word} ({})", options.join(", "))
 }
 
 /// An expression as SQL that parses to an equal expression.
 ///
-/// The parser's own `Display` takes two quotes side by side in a string for one that is escaped already. It is right
-/// once all of them are escaped.
+/// The parser's own `Display` takes two quotes side by side in a string for one that is escaped already. It
+/// is right once all of them are escaped.
 pub(super) fn restated(expr: &Expr) -> String {
     struct Escape;
 

@@ -4,13 +4,13 @@ use std::fmt;
 
 /// What is wrong with a statement.
 ///
-/// The message begins with the line and the column in the script, and is a sentence without a full stop. The statement
-/// itself is in [`SqlError::place`], for whoever wants to show it.
+/// The message begins with the line and the column in the script, and is a sentence without a full stop. The
+/// statement itself is in [`SqlError::place`], for whoever wants to show it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SqlError {
-    /// The text does not divide into words: a string, a quoted name or a comment is not closed, or a character has no
-    /// meaning. Nothing after it can be read.
+    /// The text does not divide into words: a string, a quoted name or a comment is not closed, or a
+    /// character has no meaning. Nothing after it can be read.
     #[error("{place}: {message}")]
     Unreadable {
         /// What could not be read.

@@ -32,23 +32,23 @@ pub struct Interval {
 #[non_exhaustive]
 pub enum IntervalError {
     /// There is nothing in the text.
-    #[error("an interval is empty; write a number and a unit, `1 hour` say")]
+    #[error("expected a number and a unit, `1 hour` say, found nothing")]
     Empty,
     /// Something stands where a number should.
-    #[error("an interval has numbers and units, `1 hour 30 minutes` say, but here is `{found}`")]
+    #[error("expected a number and a unit, `1 hour 30 minutes` say, found `{found}`")]
     Number {
         /// What stands there.
         found: String,
     },
     /// A number without a unit.
-    #[error("{number} of what? Write the unit: `{number} seconds` say")]
+    #[error("`{number}` has no unit; write `{number} s` or another one")]
     MissingUnit {
         /// The number.
         number: String,
     },
     /// A word that is no unit of time.
     #[error(
-        "`{unit}` is not a unit of time; the units are ns, us, ms, seconds, minutes, hours, days, weeks, months and years"
+        "`{unit}` is no unit of time; the units are ns, us, ms, s, min, hours, days, weeks, months and years"
     )]
     Unit {
         /// The word.
@@ -97,8 +97,8 @@ impl Interval {
     ///
     /// # Errors
     ///
-    /// [`IntervalError::Calendar`] if there are months in it, [`IntervalError::NotPositive`] if it is not longer than
-    /// zero, and [`IntervalError::Overflow`] if it is longer than a [`Duration`] can be.
+    /// [`IntervalError::Calendar`] if there are months in it, [`IntervalError::NotPositive`] if it is not
+    /// longer than zero, and [`IntervalError::Overflow`] if it is longer than a [`Duration`] can be.
     pub fn to_duration(self) -> Result<Duration, IntervalError> {
         if self.months != 0 {
             return Err(IntervalError::Calendar);
@@ -130,7 +130,9 @@ fn unit(word: &str) -> Option<Unit> {
     Some(match word.to_lowercase().as_str() {
         "ns" | "nsec" | "nanos" | "nanosecond" | "nanoseconds" => Unit::Nanos(1),
         // Both the micro sign and the Greek letter.
-        "us" | "\u{b5}s" | "\u{3bc}s" | "usec" | "micros" | "microsecond" | "microseconds" => Unit::Nanos(1000),
+        "us" | "\u{b5}s" | "\u{3bc}s" | "usec" | "micros" | "microsecond" | "microseconds" => {
+            Unit::Nanos(1000)
+        }
         "ms" | "msec" | "millis" | "millisecond" | "milliseconds" => Unit::Nanos(1_000_000),
         "s" | "sec" | "secs" | "second" | "seconds" => Unit::Nanos(SECOND),
         "m" | "min" | "mins" | "minute" | "minutes" => Unit::Nanos(60 * SECOND),
@@ -184,7 +186,8 @@ impl Interval {
         })?;
         let of = |one: i128| {
             let scale = 10_i128.checked_pow(decimals).ok_or(IntervalError::Overflow)?;
-            let count = digits.ok_or(IntervalError::Overflow)?.checked_mul(one).ok_or(IntervalError::Overflow)?;
+            let count =
+                digits.ok_or(IntervalError::Overflow)?.checked_mul(one).ok_or(IntervalError::Overflow)?;
             match count % scale {
                 0 => Ok(count / scale),
                 _ => Err(IntervalError::Fraction { number: number.to_owned() }),

@@ -1,8 +1,8 @@
 //! The SQL dialect: from text to statements.
 //!
-//! This module is the parser only. It knows no catalog and runs nothing; what comes out are values, and what a value
-//! means is for the engine to decide. The dialect is DataFusion's (its default, `GenericDialect`), plus tables with a
-//! time index, flows, and a few statements to look after them.
+//! This module is the parser only. It knows no catalog and runs nothing; what comes out are values, and what
+//! a value means is for the engine to decide. The dialect is DataFusion's (its default, `GenericDialect`),
+//! plus tables with a time index, flows, and a few statements to look after them.
 //!
 //! ```
 //! use windrow::sql::{Statement, statements};
@@ -25,12 +25,13 @@
 //!
 //! # What holds
 //!
-//! - **One at a time.** [`statements`] parses a statement when it is reached. A mistake late in a script leaves the
-//!   statements before it to be run.
-//! - **Any text is fine.** No input panics, overflows the stack or runs for ever; bad input is an error with the line
-//!   and the column where it is bad.
+//! - **One at a time.** [`statements`] parses a statement when it is reached. A mistake late in a script
+//!   leaves the statements before it to be run.
+//! - **Any text is fine.** No input panics, overflows the stack or runs for ever; bad input is an error with
+//!   the line and the column where it is bad.
 //! - **What is stored can be read back.** The `Display` of a [`CreateTable`], a [`CreateExternalTable`] and a
-//!   [`CreateFlow`] is SQL that parses to an equal value. `SHOW CREATE` and the durable catalog stand on this.
+//!   [`CreateFlow`] is SQL that parses to an equal value. `SHOW CREATE` and the durable catalog stand on
+//!   this.
 //!
 //! # How it is laid out
 //!

@@ -11,7 +11,8 @@ use datafusion::sql::sqlparser::tokenizer::Token;
 
 /// The name of a table: `table`, `schema.table` or `catalog.schema.table`.
 ///
-/// An unquoted part was folded to lower case when it was read, as DataFusion does; a quoted part is as it was written.
+/// An unquoted part was folded to lower case when it was read, as DataFusion does; a quoted part is as it was
+/// written.
 ///
 /// ```
 /// use windrow::sql::TableName;
@@ -93,12 +94,19 @@ fn is_plain(name: &str) -> bool {
         && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
 }
 
-/// Words that are written in quotes when they are names: they could be taken for something else somewhere in a query.
+/// Words that are written in quotes when they are names: they could be taken for something else somewhere in
+/// a query.
 fn is_reserved(name: &str) -> bool {
     let Token::Word(word) = Token::make_word(name, None) else { return false };
-    [RESERVED_FOR_TABLE_ALIAS, RESERVED_FOR_COLUMN_ALIAS, RESERVED_FOR_IDENTIFIER, RESERVED_HERE, NEVER_A_NAME]
-        .iter()
-        .any(|words| words.contains(&word.keyword))
+    [
+        RESERVED_FOR_TABLE_ALIAS,
+        RESERVED_FOR_COLUMN_ALIAS,
+        RESERVED_FOR_IDENTIFIER,
+        RESERVED_HERE,
+        NEVER_A_NAME,
+    ]
+    .iter()
+    .any(|words| words.contains(&word.keyword))
 }
 
 /// Words that begin an expression, a constraint or a column option.
@@ -115,7 +123,6 @@ const RESERVED_HERE: &[Keyword] = &[
     Keyword::EXTRACT,
     Keyword::FALSE,
     Keyword::FOREIGN,
-    Keyword::IF,
     Keyword::IN,
     Keyword::IS,
     Keyword::LIKE,
@@ -132,6 +139,7 @@ const NEVER_A_NAME: &[Keyword] = &[
     Keyword::DELETE,
     Keyword::DROP,
     Keyword::FROM,
+    Keyword::IF,
     Keyword::INSERT,
     Keyword::INTO,
     Keyword::NOT,

@@ -1,5 +1,6 @@
 //! Which statement it is, and the short statements.
 
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::str::FromStr;
 
@@ -13,14 +14,15 @@ use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Word
 
 use super::dialect::Bounded;
 use super::error::SqlError;
-use super::reader::{Reader, Source, string_of};
+use super::reader::{Reader, Source, describe, string_of};
 use super::statement::{Insert, Statement};
 use super::{create_flow, create_table};
 
 /// What an error offers instead.
-const SUPPORTED: &str = "the statements are CREATE TABLE, CREATE EXTERNAL TABLE, CREATE FLOW, DROP TABLE, DROP FLOW, \
-     SHOW TABLES, SHOW FLOWS, SHOW CREATE TABLE, SHOW CREATE FLOW, DESCRIBE, ADMIN FLUSH_FLOW, ADMIN CHECK_FLOW, INSERT, DELETE, SELECT, \
-     EXPLAIN and SET";
+const SUPPORTED: &str = "\
+     the statements are CREATE TABLE, CREATE EXTERNAL TABLE, CREATE FLOW, DROP TABLE, DROP FLOW, SHOW TABLES, \
+     SHOW FLOWS, SHOW CREATE TABLE, SHOW CREATE FLOW, DESCRIBE, ADMIN FLUSH_FLOW, ADMIN CHECK_FLOW, INSERT, \
+     DELETE, SELECT, EXPLAIN and SET";
 
 /// Statements that are to come.
 const NOT_YET: &[&str] =
@@ -94,11 +96,11 @@ fn flow_argument(r: &mut Reader<'_>) -> Result<String, SqlError> {
 fn insert(r: &mut Reader<'_>) -> Result<Insert, SqlError> {
     r.expect("INTO")?;
     let table = r.table_name()?;
-    let mut columns = Vec::new();
+    let (mut columns, mut seen) = (Vec::new(), HashSet::new());
     if *r.peek() == Token::LParen && !begins_query(r.peek_nth(1)) {
         r.expect_token(&Token::LParen)?;
         for column in r.comma_separated(|r| r.name("a column name"))? {
-            if columns.contains(&column.name) {
+            if !seen.insert(column.name.clone()) {
                 return Err(r.invalid(column.at, format!("the column `{}` is given twice", column.name)));
             }
             columns.push(column.name);
@@ -111,7 +113,7 @@ fn insert(r: &mut Reader<'_>) -> Result<Insert, SqlError> {
 fn delete(r: &mut Reader<'_>) -> Result<Statement, SqlError> {
     r.expect("FROM")?;
     let table = r.table_name()?;
-    let predicate = if r.accept("WHERE") { Some(r.parse(Parser::parse_expr)?) } else { None };
+    let predicate = if r.accept("WHERE") { Some(r.expression()?) } else { None };
     Ok(Statement::Delete { table, predicate })
 }
 
@@ -142,28 +144,26 @@ fn explain_format(r: &mut Reader<'_>) -> Result<ExplainFormat, SqlError> {
 }
 
 fn bad_option(r: &Reader<'_>, at: Location, error: &DataFusionError) -> SqlError {
-    r.invalid(at, error.strip_backtrace())
+    r.invalid(at, error.message())
 }
 
 /// The error for a statement that is none of ours.
 fn unsupported(r: &Reader<'_>, at: Location) -> SqlError {
     // Words that say little without the word after them.
-    const FIRST: &[&str] = &[
-        "ADMIN", "CREATE", "DROP", "EXTERNAL", "GLOBAL", "LOCAL", "MATERIALIZED", "OR", "REPLACE", "SHOW", "TEMP",
-        "TEMPORARY", "UNBOUNDED", "UNIQUE",
-    ];
+    const FIRST: &str = "ADMIN CREATE DROP EXTERNAL GLOBAL LOCAL MATERIALIZED OR REPLACE SHOW TEMP TEMPORARY \
+         UNBOUNDED UNIQUE";
     let mut words = Vec::new();
     while let Token::Word(Word { value, quote_style: None, keyword }) = r.peek_nth(words.len()) {
         if words.is_empty() && *keyword == Keyword::NoKeyword {
             break;
         }
         words.push(value.to_ascii_uppercase());
-        if !words.last().is_some_and(|word| FIRST.contains(&word.as_str())) {
+        if !FIRST.split(' ').any(|first| value.eq_ignore_ascii_case(first)) {
             break;
         }
     }
     match words.is_empty() {
-        true => r.expected(&format!("a statement ({SUPPORTED})")),
+        true => r.syntax(format!("expected a statement, found {}; {SUPPORTED}", describe(r.peek()))),
         false => r.not_supported(at, format!("{} is not supported; {SUPPORTED}", words.join(" "))),
     }
 }
@@ -179,8 +179,10 @@ pub(super) fn begins_query(token: &Token) -> bool {
     }
 }
 
-/// What a query changes, if it changes anything: `WITH x AS (DELETE …) SELECT …` parses as a query.
-pub(super) fn change_in(query: &ast::Query) -> Option<&'static str> {
+/// What a query changes, or an expression with queries in it, if it changes anything.
+///
+/// `WITH x AS (DELETE …) SELECT …` parses as a query.
+pub(super) fn change_in(query: &impl Visit) -> Option<&'static str> {
     struct Changes;
 
     impl Visitor for Changes {

@@ -1,5 +1,7 @@
 //! Reading a piece of a script: words, names, strings, and what goes wrong with them.
 
+use std::borrow::Cow;
+
 use datafusion::sql::sqlparser::ast;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Word};
@@ -38,8 +40,9 @@ pub(super) struct Named {
 
 /// A statement that is being read, word by word.
 ///
-/// Methods named `accept` go on if the next words are those, and say whether they were; the others give an error when
-/// something else stands there. Words are compared without regard to case, and a quoted name is never a word.
+/// Methods named `accept` go on if the next words are those, and say whether they were; the others give an
+/// error when something else stands there. Words are compared without regard to case, and a quoted name is
+/// never a word.
 pub(super) struct Reader<'a> {
     parser: Parser<'a>,
     source: Source<'a>,
@@ -47,9 +50,8 @@ pub(super) struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     pub(super) fn new(source: Source<'a>, dialect: &'a Bounded, tokens: Vec<TokenWithSpan>) -> Self {
-        let parser = Parser::new(dialect)
-            .with_tokens_with_locations(tokens)
-            .with_recursion_limit(limits::MAX_DEPTH);
+        let parser =
+            Parser::new(dialect).with_tokens_with_locations(tokens).with_recursion_limit(limits::MAX_DEPTH);
         Self { parser, source }
     }
 
@@ -226,6 +228,17 @@ impl<'a> Reader<'a> {
             return Err(self.expected("a query (SELECT, WITH or VALUES)"));
         }
         let query = self.parse(Parser::parse_query)?;
+        self.unless_changing(at, query)
+    }
+
+    /// An expression that changes nothing, whatever queries are inside it.
+    pub(super) fn expression(&mut self) -> Result<ast::Expr, SqlError> {
+        let at = self.here();
+        let expression = self.parse(Parser::parse_expr)?;
+        self.unless_changing(at, expression)
+    }
+
+    fn unless_changing<T: ast::Visit>(&self, at: Location, query: T) -> Result<T, SqlError> {
         match parser::change_in(&query) {
             None => Ok(query),
             Some(change) => Err(self.invalid(at, format!("a query may not contain {change}"))),
@@ -236,8 +249,12 @@ impl<'a> Reader<'a> {
 
     /// Something else was expected where the reader is.
     pub(super) fn expected(&self, what: &str) -> SqlError {
-        let message = format!("expected {what}, found {}", describe(self.peek()));
-        SqlError::Syntax { message, place: self.source.place(self.here()) }
+        self.syntax(format!("expected {what}, found {}", describe(self.peek())))
+    }
+
+    /// A syntax error where the reader is.
+    pub(super) fn syntax(&self, message: impl Into<String>) -> SqlError {
+        SqlError::Syntax { message: message.into(), place: self.source.place(self.here()) }
     }
 
     pub(super) fn invalid(&self, at: Location, message: impl Into<String>) -> SqlError {
@@ -254,12 +271,18 @@ impl<'a> Reader<'a> {
             ParserError::RecursionLimitExceeded => return limits::too_deep(&self.source, self.here()),
         };
         let (message, at) = split_location(&message);
-        let message = match message.strip_prefix("Expected: ").and_then(|rest| rest.split_once(", found: ")) {
-            Some((expected, "EOF")) => format!("expected {expected}, found the end of the statement"),
-            Some((expected, found)) => format!("expected {expected}, found `{}`", shorten(found)),
-            None => format!("this cannot be parsed: {message}"),
-        };
-        SqlError::Syntax { message, place: self.source.place(at.unwrap_or_else(|| self.here())) }
+        let at = at.unwrap_or_else(|| self.here());
+        let (message, at) =
+            match message.strip_prefix("Expected: ").and_then(|rest| rest.split_once(", found: ")) {
+                Some((expected, "EOF")) => {
+                    (format!("expected {}, found {END}", in_quotes(expected)), self.source.end)
+                }
+                Some((expected, found)) => {
+                    (format!("expected {}, found `{}`", in_quotes(expected), shorten(found)), at)
+                }
+                None => (format!("this cannot be parsed: {message}"), at),
+            };
+        SqlError::Syntax { message, place: self.source.place(at) }
     }
 }
 
@@ -267,12 +290,15 @@ fn is_word(token: &Token, word: &str) -> bool {
     matches!(token, Token::Word(found) if found.quote_style.is_none() && found.value.eq_ignore_ascii_case(word))
 }
 
+/// What is found where nothing is left.
+const END: &str = "the end of the statement";
+
 /// The text of a token that is a string, however it is quoted.
 pub(super) fn string_of(token: &Token) -> Option<String> {
     match token {
-        Token::SingleQuotedString(text) | Token::EscapedStringLiteral(text) | Token::UnicodeStringLiteral(text) => {
-            Some(text.clone())
-        }
+        Token::SingleQuotedString(text)
+        | Token::EscapedStringLiteral(text)
+        | Token::UnicodeStringLiteral(text) => Some(text.clone()),
         Token::DollarQuotedString(quoted) => Some(quoted.value.clone()),
         _ => None,
     }
@@ -281,8 +307,16 @@ pub(super) fn string_of(token: &Token) -> Option<String> {
 /// A token as an error names it.
 pub(super) fn describe(token: &Token) -> String {
     match token {
-        Token::EOF => "the end of the statement".to_owned(),
+        Token::EOF => END.to_owned(),
         token => format!("`{}`", shorten(&token.to_string())),
+    }
+}
+
+/// What a parser expected, in quotes if it is a sign.
+fn in_quotes(expected: &str) -> Cow<'_, str> {
+    match expected.contains(char::is_alphabetic) {
+        true => expected.into(),
+        false => format!("`{expected}`").into(),
     }
 }
 

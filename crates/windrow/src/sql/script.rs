@@ -1,7 +1,7 @@
 //! A script into pieces, one for each statement.
 //!
-//! The whole text is divided into tokens at once, since only that tells a `;` between statements from one inside a
-//! string. Everything else waits until the statement is reached.
+//! The whole text is divided into tokens at once, since only that tells a `;` between statements from one
+//! inside a string. Everything else waits until the statement is reached.
 
 use std::iter;
 use std::vec;
@@ -27,14 +27,14 @@ pub struct SourceStatement {
 
 /// The statements of a script, each parsed when it is reached.
 ///
-/// Statements are separated by `;`, which does not count inside strings, quoted names and comments. Empty ones are
-/// skipped. A byte order mark at the start is ignored.
+/// Statements are separated by `;`, which does not count inside strings, quoted names and comments. Empty
+/// ones are skipped. A byte order mark at the start is ignored.
 ///
 /// # Errors
 ///
-/// A statement that cannot be parsed gives an error, and the iteration goes on with the next one; whoever runs the
-/// script will stop there. Where the text itself cannot be read any further (a string that is not closed, say), the
-/// statements before are given, then [`SqlError::Unreadable`], then nothing.
+/// A statement that cannot be parsed gives an error, and the iteration goes on with the next one; whoever
+/// runs the script will stop there. Where the text itself cannot be read any further (a string that is not
+/// closed, say), the statements before are given, then [`SqlError::Unreadable`], then nothing.
 ///
 /// ```
 /// use windrow::sql::{SqlError, statements};
@@ -77,7 +77,8 @@ impl<'a> Pieces<'a> {
     fn new(text: &'a str) -> Self {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let mut tokens = Vec::new();
-        let failure = Tokenizer::new(&Bounded::new(0), text).tokenize_with_location_into_buf(&mut tokens).err();
+        let failure =
+            Tokenizer::new(&Bounded::new(0), text).tokenize_with_location_into_buf(&mut tokens).err();
         Self { tokens: tokens.into_iter(), failure, cursor: Cursor::new(text) }
     }
 
@@ -109,7 +110,6 @@ impl<'a> Pieces<'a> {
         let (start, end) = (tokens[first].span.start, tokens[last].span.end);
         let from = self.cursor.advance(start);
         let text = &self.cursor.text[from..self.cursor.advance(end)];
-        tokens.drain(..first);
         Some(Piece { source: Source { text, start, end }, tokens })
     }
 

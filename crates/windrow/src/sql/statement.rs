@@ -9,7 +9,8 @@ use super::{Interval, TableName};
 
 /// The options of a table or a flow: `WITH ('key' = 'value', …)`.
 ///
-/// A quoted key or string is as it was written; a bare word is folded to lower case; a number is the text of it.
+/// A quoted key or string is as it was written; a bare word is folded to lower case; a number is the text of
+/// it.
 pub type Options = BTreeMap<String, String>;
 
 /// One statement of the dialect.
@@ -77,10 +78,11 @@ pub enum Statement {
         /// Which rows; all of them when there is none.
         predicate: Option<ast::Expr>,
     },
-    /// A query: `SELECT`, `WITH … SELECT`, `VALUES`, `FROM … SELECT`. It changes nothing, nor does any query inside it.
+    /// A query: `SELECT`, `WITH … SELECT`, `VALUES`, `FROM … SELECT`. It changes nothing, nor does any query
+    /// inside it.
     Query(Box<ast::Query>),
-    /// `EXPLAIN [ANALYZE] [VERBOSE] [FORMAT …] query`, as DataFusion takes it: `SessionState::statement_to_plan` plans
-    /// it. What is explained is always a query.
+    /// `EXPLAIN [ANALYZE] [VERBOSE] [FORMAT …] query`, as DataFusion takes it:
+    /// `SessionState::statement_to_plan` plans it. What is explained is always a query.
     Explain(Box<DataFusionStatement>),
     /// `SET variable = value`: always an [`ast::Statement::Set`], for DataFusion to carry out.
     SetVariable(Box<ast::Statement>),
@@ -88,8 +90,8 @@ pub enum Statement {
 
 /// `CREATE TABLE [IF NOT EXISTS] name (column TYPE …, [TIME INDEX (ts)], [PRIMARY KEY (a, b)]) [WITH (…)]`
 ///
-/// When it was parsed: no two columns have the same name; the time index and the primary key name columns of the table,
-/// each at most once; and the time index is not nullable.
+/// When it was parsed: no two columns have the same name; the time index and the primary key name columns of
+/// the table, each at most once; and the time index is not nullable.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CreateTable {
     /// A table that exists is no error.
@@ -111,8 +113,8 @@ pub struct CreateTable {
 pub struct ColumnSpec {
     /// The name.
     pub name: String,
-    /// The type as it was declared, but with the precision made explicit: `TIMESTAMP` is `TIMESTAMP(6)` here, and
-    /// `TIMESTAMP_MS` is `TIMESTAMP(3)`.
+    /// The type as it was declared, but with the precision made explicit: `TIMESTAMP` is `TIMESTAMP(6)` here,
+    /// and `TIMESTAMP_MS` is `TIMESTAMP(3)`.
     pub data_type: ast::DataType,
     /// Whether it may hold nulls. A column may, unless it is declared `NOT NULL` or is the time index.
     pub nullable: bool,
@@ -177,8 +179,8 @@ pub struct CreateFlow {
 
 /// `INSERT INTO table [(columns)] query`
 ///
-/// The source may be `VALUES` in which a value is the word `DEFAULT`. That is an [`ast::Expr::Identifier`] without
-/// quotes: [`Insert::is_default`] knows it.
+/// The source may be `VALUES` in which a value is the word `DEFAULT`. That is an [`ast::Expr::Identifier`]
+/// without quotes: [`Insert::is_default`] knows it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Insert {
     /// The table.
