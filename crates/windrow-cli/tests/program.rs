@@ -65,7 +65,7 @@ fn rows_are_printed_as_table_csv_and_json() {
     .assert_eq(&printed("table"));
     expect![[r#"
         n,text,t
-        1,"a,""b""",2024-01-01T00:00:00.000000000
+        1,"a,""b""",2024-01-01T00:00:00
         n
     "#]]
     .assert_eq(&printed("csv"));
@@ -84,7 +84,7 @@ fn statements_are_read_from_standard_input_and_flows_follow_them() {
     let output = run_with_input(&["sql", "--output", "csv"], sql);
     expect![[r#"
         day,v
-        2024-01-01T00:00:00.000,3
+        2024-01-01T00:00:00,3
     "#]]
     .assert_eq(&text(&output.stdout));
     expect![[r#"
@@ -144,8 +144,8 @@ fn a_data_directory_is_gone_on_with() {
         last_move,mode,rows_written
         merge,incremental,1
         day,v
-        2024-01-01T00:00:00.000,3
-        2024-01-02T00:00:00.000,4
+        2024-01-01T00:00:00,3
+        2024-01-02T00:00:00,4
     "#]]
     .assert_eq(&answer);
 }

@@ -22,7 +22,7 @@ async fn what_was_done_is_not_done_again_and_new_rows_are_merged() {
         "CREATE TABLE \"Cpu.Load\" (ts TIMESTAMP(3) TIME INDEX, host STRING DEFAULT 'h', usage DOUBLE)
            WITH ('append_mode' = 'true');
          CREATE FLOW hourly SINK TO hourly AS
-           SELECT date_bin(INTERVAL '1 hour', ts) AS hour, host, count(*) AS n, max(usage) AS top
+           SELECT date_bin(INTERVAL '1 hour', ts) AS hour, host, count(*) AS n, max(usage) AS highest
            FROM \"Cpu.Load\" GROUP BY hour, host;
          CREATE FLOW daily SINK TO daily AS
            SELECT date_trunc('day', ts) AS day, avg(usage) AS mean FROM \"Cpu.Load\" GROUP BY day;
@@ -44,7 +44,7 @@ async fn what_was_done_is_not_done_again_and_new_rows_are_merged() {
     assert_eq!((of("hourly").kind, of("hourly").windows), (MoveKind::Merge, 1));
     assert_eq!((of("daily").kind, of("daily").windows), (MoveKind::Repair, 1));
     assert!(of("hourly").rows_read < 100, "{:?}", of("hourly"));
-    assert_eq!(number(&engine, "SELECT top FROM hourly WHERE hour = '2024-01-02 00:00:00'").await, 1000);
+    assert_eq!(number(&engine, "SELECT highest FROM hourly WHERE hour = '2024-01-02 00:00:00'").await, 1000);
     for flow in ["hourly", "daily"] {
         assert_exact(&engine, flow, "after the restart").await;
     }

@@ -88,11 +88,8 @@ impl Inner {
 
     async fn one_batch(&self, plan: LogicalPlan) -> Result<RecordBatch, EngineError> {
         let frame = self.session.execute_logical_plan(plan).await?;
-        let batches = frame.collect().await?;
-        let Some(first) = batches.first() else {
-            return Err(EngineError::Refused("the query gave no batch".into()));
-        };
-        Ok(concat_batches(&first.schema(), &batches)?)
+        let schema = Arc::new(frame.schema().as_arrow().clone());
+        Ok(concat_batches(&schema, &frame.collect().await?)?)
     }
 
     async fn sink_rows(&self, flow: &Flow) -> Result<RecordBatch, EngineError> {
