@@ -25,11 +25,17 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         let schema = Arc::clone(table.spec().schema());
         let times = Arc::new(TimestampMillisecondArray::from(vec![time]));
         let hosts = Arc::new(StringArray::from(vec!["web-1"]));
-        let batch = RecordBatch::try_new(schema.clone(), vec![times, hosts, Arc::new(Float64Array::from(vec![usage]))])?;
+        let batch = RecordBatch::try_new(
+            schema.clone(),
+            vec![times, hosts, Arc::new(Float64Array::from(vec![usage]))],
+        )?;
         let rows = Box::pin(MemoryStream::try_new(vec![batch], schema, None)?);
         table.commit(Commit { write: Write::Append, rows, progress: None, expected: None }).await?;
         for report in engine.refresh_until_idle().await? {
-            println!("{}: {} of {} windows, {} rows", report.flow, report.kind, report.windows, report.rows_written);
+            println!(
+                "{}: {} of {} windows, {} rows",
+                report.flow, report.kind, report.windows, report.rows_written
+            );
         }
     }
     let answers = engine.sql("SELECT minute, host, highest FROM load_per_minute ORDER BY minute").await?;

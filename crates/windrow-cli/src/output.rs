@@ -136,7 +136,8 @@ mod tests {
 
     #[test]
     fn digits_are_grouped_from_the_right() {
-        let numbers = [(0, "0"), (999, "999"), (1_000, "1 000"), (336_776, "336 776"), (1_000_000, "1 000 000")];
+        let numbers =
+            [(0, "0"), (999, "999"), (1_000, "1 000"), (336_776, "336 776"), (1_000_000, "1 000 000")];
         for (number, text) in numbers {
             assert_eq!(grouped(number), text);
         }

@@ -14,11 +14,39 @@ use crate::script::Script;
 use crate::{Failure, failure};
 
 const WORDS: &[&str] = &[
-    "SELECT", "FROM", "WHERE", "GROUP BY", "ORDER BY", "LIMIT", "INSERT INTO", "VALUES", "DELETE FROM",
-    "CREATE TABLE", "CREATE EXTERNAL TABLE", "STORED AS", "LOCATION", "CREATE FLOW", "CREATE OR REPLACE FLOW",
-    "SINK TO", "EXPIRE AFTER", "EVAL INTERVAL", "TIME INDEX", "PRIMARY KEY", "DROP TABLE", "DROP FLOW", "SHOW TABLES",
-    "SHOW FLOWS", "SHOW CREATE TABLE", "SHOW CREATE FLOW", "DESCRIBE", "ADMIN FLUSH_FLOW", "ADMIN CHECK_FLOW",
-    "information_schema.flows", "date_bin", "date_trunc", "INTERVAL",
+    "SELECT",
+    "FROM",
+    "WHERE",
+    "GROUP BY",
+    "ORDER BY",
+    "LIMIT",
+    "INSERT INTO",
+    "VALUES",
+    "DELETE FROM",
+    "CREATE TABLE",
+    "CREATE EXTERNAL TABLE",
+    "STORED AS",
+    "LOCATION",
+    "CREATE FLOW",
+    "CREATE OR REPLACE FLOW",
+    "SINK TO",
+    "EXPIRE AFTER",
+    "EVAL INTERVAL",
+    "TIME INDEX",
+    "PRIMARY KEY",
+    "DROP TABLE",
+    "DROP FLOW",
+    "SHOW TABLES",
+    "SHOW FLOWS",
+    "SHOW CREATE TABLE",
+    "SHOW CREATE FLOW",
+    "DESCRIBE",
+    "ADMIN FLUSH_FLOW",
+    "ADMIN CHECK_FLOW",
+    "information_schema.flows",
+    "date_bin",
+    "date_trunc",
+    "INTERVAL",
 ];
 
 const HISTORY_LINES: usize = 10_000;
@@ -27,7 +55,10 @@ const HISTORY_LINES: usize = 10_000;
 pub(crate) async fn read_and_run(mut script: Script<'_>, data_dir: Option<&Path>) -> Result<(), Failure> {
     let mut editor = editor(&script, data_dir)?;
     loop {
-        match editor.read_line(&SqlPrompt).map_err(|error| Failure::System("read from the terminal", error))? {
+        match editor
+            .read_line(&SqlPrompt)
+            .map_err(|error| Failure::System("read from the terminal", error))?
+        {
             Signal::Success(text) if matches!(text.trim(), "exit" | "quit" | "\\q") => return Ok(()),
             Signal::Success(text) => {
                 if let Err(error) = script.run(&text).await {
@@ -55,9 +86,8 @@ fn editor(script: &Script<'_>, data_dir: Option<&Path>) -> Result<Reedline, Fail
         .with_edit_mode(Box::new(Emacs::new(keys)));
     // The history is kept with the data; in memory, it lasts as long as the data does.
     let Some(dir) = data_dir else { return Ok(editor) };
-    let history = FileBackedHistory::with_file(HISTORY_LINES, dir.join("history")).map_err(|error| {
-        Failure::System("open the history", std::io::Error::other(error.to_string()))
-    })?;
+    let history = FileBackedHistory::with_file(HISTORY_LINES, dir.join("history"))
+        .map_err(|error| Failure::System("open the history", std::io::Error::other(error.to_string())))?;
     Ok(editor.with_history(Box::new(history)))
 }
 

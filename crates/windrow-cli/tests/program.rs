@@ -33,8 +33,13 @@ fn the_example_merges_repairs_and_is_exact() {
     let output = run(&["run", "examples/flights.sql"]);
     let out = text(&output.stdout);
     assert!(output.status.success(), "{out}{}", text(&output.stderr));
-    let lines = |what: &[&str]| out.lines().filter(|line| what.iter().all(|word| line.contains(word))).count();
-    assert_eq!(lines(&["hourly", "merge", "incremental_delta"]), 12, "every batch but the first is merged\n{out}");
+    let lines =
+        |what: &[&str]| out.lines().filter(|line| what.iter().all(|word| line.contains(word))).count();
+    assert_eq!(
+        lines(&["hourly", "merge", "incremental_delta"]),
+        12,
+        "every batch but the first is merged\n{out}"
+    );
     assert_eq!(lines(&["daily", "repair"]), 13, "{out}");
     assert_eq!(lines(&["monthly", "repair"]), 13, "{out}");
     assert_eq!(lines(&["| equal"]), 3, "{out}");
@@ -139,7 +144,8 @@ fn a_data_directory_is_gone_on_with() {
          INSERT INTO t VALUES ('2024-01-01 10:00:00', 1)");
     sql("INSERT INTO t VALUES ('2024-01-01 11:00:00', 2)");
     let last = "SELECT last_move, mode, rows_written FROM information_schema.flows";
-    let answer = sql(&format!("INSERT INTO t VALUES ('2024-01-02', 4); {last}; SELECT day, v FROM s ORDER BY day"));
+    let answer =
+        sql(&format!("INSERT INTO t VALUES ('2024-01-02', 4); {last}; SELECT day, v FROM s ORDER BY day"));
     expect![[r#"
         last_move,mode,rows_written
         merge,incremental,1

@@ -19,7 +19,8 @@ async fn main() {
         Field::new("v", DataType::Float64, true),
     ]));
     let spec = TableSpec::new(schema.clone()).unwrap().with_time_index("ts").unwrap();
-    let dir = tempfile::tempdir().unwrap(); let keep = std::env::args().nth(2);
+    let dir = tempfile::tempdir().unwrap();
+    let keep = std::env::args().nth(2);
     let table = DeltaTable::create(dir.path(), spec).await.unwrap();
     let hour = 3_600_000_000_i64;
     let batch = |start: i64, n: i64| {
@@ -73,5 +74,8 @@ async fn main() {
     }
     let t = Instant::now();
     DeltaTable::open(dir.path(), table.spec().clone()).await.unwrap();
-    println!("open: {:?}", t.elapsed()); if keep.is_some() { println!("{}", dir.keep().display()); }
+    println!("open: {:?}", t.elapsed());
+    if keep.is_some() {
+        println!("{}", dir.keep().display());
+    }
 }

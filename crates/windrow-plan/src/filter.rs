@@ -14,9 +14,8 @@ use windrow_time::InstantRange;
 /// When `data_type` is not a timestamp.
 pub fn in_ranges(column: Column, data_type: &DataType, ranges: &[InstantRange]) -> Result<Expr> {
     let column = Expr::Column(column);
-    let literal = |instant: i64| -> Result<Expr> {
-        Ok(lit(ScalarValue::Int64(Some(instant)).cast_to(data_type)?))
-    };
+    let literal =
+        |instant: i64| -> Result<Expr> { Ok(lit(ScalarValue::Int64(Some(instant)).cast_to(data_type)?)) };
     let mut any: Option<Expr> = None;
     for range in ranges.iter().filter(|range| !range.is_empty()) {
         let lower = range.lower().map(literal).transpose()?.map(|bound| column.clone().gt_eq(bound));

@@ -78,10 +78,9 @@ fn interval(value: &ScalarValue) -> Option<(i32, i128)> {
         ScalarValue::IntervalMonthDayNano(Some(IntervalMonthDayNano { months, days, nanoseconds })) => {
             Some((*months, i128::from(*days) * NANOS_PER_DAY + i128::from(*nanoseconds)))
         }
-        ScalarValue::IntervalDayTime(Some(value)) => Some((
-            0,
-            i128::from(value.days) * NANOS_PER_DAY + i128::from(value.milliseconds) * 1_000_000,
-        )),
+        ScalarValue::IntervalDayTime(Some(value)) => {
+            Some((0, i128::from(value.days) * NANOS_PER_DAY + i128::from(value.milliseconds) * 1_000_000))
+        }
         ScalarValue::IntervalYearMonth(Some(months)) => Some((*months, 0)),
         _ => None,
     }

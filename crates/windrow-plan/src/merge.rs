@@ -54,7 +54,9 @@ impl fmt::Display for NotMergeable {
         match self {
             Self::Shape(node) => write!(f, "the query has {node}"),
             Self::NoGroups => f.write_str("the query has no GROUP BY"),
-            Self::Having => f.write_str("groups that HAVING leaves out are not in the sink to be merged into"),
+            Self::Having => {
+                f.write_str("groups that HAVING leaves out are not in the sink to be merged into")
+            }
             Self::KeyNotInOutput(key) => write!(f, "the group key {key} is not in the SELECT list"),
             Self::NotAnAggregate(name) => write!(f, "the column {name} is computed from aggregates"),
             Self::Aggregate(call) => write!(f, "{call} cannot be merged from its values alone"),
@@ -145,7 +147,12 @@ impl Merge {
                 MergedOutput::Key => keys.push(column(index)),
                 MergedOutput::Aggregate(function) => {
                     let call = AggregateFunction::new_udf(
-                        Arc::clone(function), vec![column(index)], false, None, vec![], None,
+                        Arc::clone(function),
+                        vec![column(index)],
+                        false,
+                        None,
+                        vec![],
+                        None,
                     );
                     aggregates.push(Expr::AggregateFunction(call).alias(merged_name(index)));
                 }

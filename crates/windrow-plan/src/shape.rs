@@ -66,7 +66,9 @@ fn has_subquery(plan: &LogicalPlan) -> Result<bool> {
             found |= expr.exists(|e| {
                 Ok(matches!(
                     e,
-                    Expr::ScalarSubquery(_) | Expr::InSubquery(InSubquery { .. }) | Expr::Exists(Exists { .. })
+                    Expr::ScalarSubquery(_)
+                        | Expr::InSubquery(InSubquery { .. })
+                        | Expr::Exists(Exists { .. })
                 ))
             })?;
             Ok(TreeNodeRecursion::Continue)
@@ -103,7 +105,9 @@ pub fn unstable_function(plan: &LogicalPlan) -> Result<Option<String>> {
             expr.apply(|e| {
                 let (name, signature) = match e {
                     Expr::ScalarFunction(call) => (call.name(), call.func.signature()),
-                    Expr::AggregateFunction(AggregateFunction { func, .. }) => (func.name(), func.signature()),
+                    Expr::AggregateFunction(AggregateFunction { func, .. }) => {
+                        (func.name(), func.signature())
+                    }
                     _ => return Ok(TreeNodeRecursion::Continue),
                 };
                 if signature.volatility == Volatility::Immutable {
@@ -131,9 +135,8 @@ pub(crate) fn over_scan(expr: Expr, input: &LogicalPlan) -> Result<Option<Expr>>
             over_scan(expr, &alias.input)
         }
         LogicalPlan::Projection(projection) => {
-            let expr = replace_columns(expr, &projection.schema, |index| {
-                projection.expr[index].clone().unalias()
-            })?;
+            let expr =
+                replace_columns(expr, &projection.schema, |index| projection.expr[index].clone().unalias())?;
             over_scan(expr, &projection.input)
         }
         _ => Ok(None),
@@ -164,9 +167,9 @@ pub(crate) fn outputs_over_aggregate(plan: &LogicalPlan) -> Vec<Option<usize>> {
                 .expr
                 .iter()
                 .map(|expr| match expr.clone().unalias_nested().data {
-                    Expr::Column(column) => {
-                        schema.maybe_index_of_column(&column).and_then(|index| below.get(index).copied().flatten())
-                    }
+                    Expr::Column(column) => schema
+                        .maybe_index_of_column(&column)
+                        .and_then(|index| below.get(index).copied().flatten()),
                     _ => None,
                 })
                 .collect()

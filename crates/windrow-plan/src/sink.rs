@@ -240,7 +240,8 @@ fn fill_own_columns(contents: &mut [Option<Content>], sink: &SinkColumns) {
 
 fn may_stand_for(field: &Field, sink: &SinkColumns, column: usize) -> bool {
     let target = sink.schema.field(column);
-    target.name() != PLACEHOLDER_TIME_INDEX && Family::of(field.data_type()).fits(Family::of(target.data_type()))
+    target.name() != PLACEHOLDER_TIME_INDEX
+        && Family::of(field.data_type()).fits(Family::of(target.data_type()))
 }
 
 fn check_types(output: &Field, column: &Field, is_time_index: bool) -> Result<(), String> {
@@ -248,7 +249,8 @@ fn check_types(output: &Field, column: &Field, is_time_index: bool) -> Result<()
     if !Family::of(from).fits(Family::of(to)) {
         return Err(format!("{} is {from}, and the sink's {} is {to}", output.name(), column.name()));
     }
-    if let (true, DataType::Timestamp(from_unit, _), DataType::Timestamp(to_unit, _)) = (is_time_index, from, to)
+    if let (true, DataType::Timestamp(from_unit, _), DataType::Timestamp(to_unit, _)) =
+        (is_time_index, from, to)
         && from_unit > to_unit
     {
         return Err(format!(
@@ -279,9 +281,10 @@ impl Family {
             DataType::Boolean => Self::Boolean,
             DataType::Timestamp(..) => Self::Timestamp,
             DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Self::Text,
-            DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => {
-                Self::Bytes
-            }
+            DataType::Binary
+            | DataType::LargeBinary
+            | DataType::BinaryView
+            | DataType::FixedSizeBinary(_) => Self::Bytes,
             DataType::Dictionary(_, values) => Self::of(values),
             other if other.is_numeric() => Self::Number,
             other => Self::Other(other.clone()),

@@ -26,7 +26,9 @@ pub(crate) async fn source_news(
         return Ok(None);
     }
     let range = SequenceRange { after: checkpoint.clone(), upto: now.clone() };
-    let changes = if range.is_empty() { Changes::default() } else {
+    let changes = if range.is_empty() {
+        Changes::default()
+    } else {
         match source.changes(&range).await {
             Ok(changes) => changes,
             Err(TableError::Stale { .. }) if !checkpoint.is_none() => return Ok(None),

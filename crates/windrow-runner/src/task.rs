@@ -51,11 +51,7 @@ impl Drop for FlowTask {
     }
 }
 
-async fn keep_fresh(
-    flow: Arc<Flow>,
-    mut stopped: watch::Receiver<bool>,
-    listener: RefreshListener,
-) {
+async fn keep_fresh(flow: Arc<Flow>, mut stopped: watch::Receiver<bool>, listener: RefreshListener) {
     let options = flow.definition().options.clone();
     let mut backoff = options.cadence.backoff();
     loop {

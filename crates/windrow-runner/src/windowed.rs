@@ -14,8 +14,8 @@ use windrow_table::{LatestRows, ReadBounds, SourceTable, TableError, Write};
 use windrow_time::{InstantRange, TimeUnit};
 use windrow_transport::{FlowOutcome, FlowQuery, Statement};
 
-use crate::sources::{SinkNews, SourceNews, sink_news, source_news};
 use crate::flow::now_millis;
+use crate::sources::{SinkNews, SourceNews, sink_news, source_news};
 use crate::{Flow, MoveKind, RefreshError, RefreshReport};
 
 /// A merge reads the sink under at most so many range conditions; clean windows between them are rewritten unchanged.
@@ -37,13 +37,7 @@ pub(crate) async fn refresh(
     now_millis: i64,
 ) -> Result<Refreshed, RefreshError> {
     let source = source_of(flow, window)?;
-    let refresh = Refresh {
-        flow,
-        window,
-        source,
-        live: flow.live_range_at(window, now_millis)?,
-        now_millis,
-    };
+    let refresh = Refresh { flow, window, source, live: flow.live_range_at(window, now_millis)?, now_millis };
     let situation = refresh.look().await?;
     let outlook = refresh.outlook(&situation).await?;
     match decide(&situation.progress, &outlook)? {
@@ -102,7 +96,8 @@ impl Refresh<'_> {
             None => (Progress::start(), Watermarks::none()),
         };
         let sink_news = self.sink_news(&at).await?;
-        let source_news = source_news(self.source.as_ref(), self.window.window(), progress.checkpoint()).await?;
+        let source_news =
+            source_news(self.source.as_ref(), self.window.window(), progress.checkpoint()).await?;
         let (progress, sink_news, news, reason) = match (sink_news, source_news) {
             (Some(sink), Some(source)) if sink.changed.is_empty() => (progress, sink, source, Reason::None),
             (Some(sink), Some(source)) => (progress, sink, source, Reason::SinkChanged),
@@ -224,7 +219,8 @@ impl Refresh<'_> {
         let sink = &self.flow.tables.sink;
         let spec = sink.spec();
         let name = &self.flow.definition.sink;
-        let index = spec.time_index().ok_or_else(|| TableError::Schema("the sink has no time index".into()))?;
+        let index =
+            spec.time_index().ok_or_else(|| TableError::Schema("the sink has no time index".into()))?;
         let field = spec.schema().field(index);
         let source = provider_as_source(Arc::new(LatestRows::of(Arc::clone(sink))));
         let column = Column::new(Some(name.clone()), field.name());
@@ -279,7 +275,10 @@ impl Refresh<'_> {
     }
 }
 
-async fn source_news_of_all(source: &dyn SourceTable, window: &TimeWindow) -> Result<SourceNews, RefreshError> {
+async fn source_news_of_all(
+    source: &dyn SourceTable,
+    window: &TimeWindow,
+) -> Result<SourceNews, RefreshError> {
     let all = source_news(source, window.window(), &Watermarks::none()).await?;
     all.ok_or_else(|| TableError::Schema("the source cannot be read".into()).into())
 }

@@ -103,8 +103,7 @@ mod tests {
 
     #[test]
     fn failures_double_the_pause_up_to_the_cap_and_a_success_resets_it() {
-        let cadence =
-            Cadence { min_refresh: Duration::from_secs(5), query_timeout: Duration::from_secs(30) };
+        let cadence = Cadence { min_refresh: Duration::from_secs(5), query_timeout: Duration::from_secs(30) };
         let mut backoff = cadence.backoff();
         let pauses: Vec<u64> = (0..5).map(|_| backoff.failed().as_secs()).collect();
         assert_eq!(pauses, [5, 10, 20, 30, 30]);

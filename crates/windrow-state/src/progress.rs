@@ -151,7 +151,8 @@ mod tests {
 
     #[test]
     fn progress_survives_serialisation() {
-        let progress = Progress::start().observe(&Watermarks::of(7, u64::MAX), &windows(-5, i64::MAX)).unwrap();
+        let progress =
+            Progress::start().observe(&Watermarks::of(7, u64::MAX), &windows(-5, i64::MAX)).unwrap();
         let text = serde_json::to_string(&progress).unwrap();
         assert_eq!(serde_json::from_str::<Progress>(&text).unwrap(), progress);
     }

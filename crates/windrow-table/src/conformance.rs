@@ -85,11 +85,7 @@ impl Fixture {
         self.read_where(bounds, None).await
     }
 
-    async fn read_where(
-        &self,
-        bounds: ReadBounds,
-        range: Option<(i64, i64)>,
-    ) -> Vec<(i64, Option<String>)> {
+    async fn read_where(&self, bounds: ReadBounds, range: Option<(i64, i64)>) -> Vec<(i64, Option<String>)> {
         let provider = self.0.scan(&bounds).await.expect("a scan");
         let mut frame = SessionContext::new().read_table(provider).expect("a table");
         if let Some((start, end)) = range {
@@ -277,11 +273,19 @@ fn good_without_rows(table: &Fixture) -> Commit {
 
 async fn a_row_without_time_index_is_refused(table: Fixture) {
     let schema = Arc::new(Schema::new(
-        table.0.spec().schema().fields().iter().map(|f| f.as_ref().clone().with_nullable(true)).collect::<Vec<_>>(),
+        table
+            .0
+            .spec()
+            .schema()
+            .fields()
+            .iter()
+            .map(|f| f.as_ref().clone().with_nullable(true))
+            .collect::<Vec<_>>(),
     ));
     let times = TimestampMillisecondArray::from(vec![None, Some(1)]);
     let hosts = StringArray::from(vec![Some("a"), None]);
-    let batch = RecordBatch::try_new(Arc::clone(&schema), vec![Arc::new(times), Arc::new(hosts)]).expect("rows");
+    let batch =
+        RecordBatch::try_new(Arc::clone(&schema), vec![Arc::new(times), Arc::new(hosts)]).expect("rows");
     let rows = Box::pin(MemoryStream::try_new(vec![batch], schema, None).expect("a stream"));
     let commit = Commit { rows, ..table.commit_of(Write::Append, &[]) };
     let result = table.0.commit(commit).await;

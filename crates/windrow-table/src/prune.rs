@@ -54,7 +54,10 @@ impl TimeSpan {
 /// About how many rows of the segments have their time index in `ranges` (sorted and disjoint). Segments whose span
 /// is not known count in full.
 #[must_use]
-pub fn overlapping_rows(spans: impl IntoIterator<Item = (Option<TimeSpan>, u64)>, ranges: &[InstantRange]) -> u64 {
+pub fn overlapping_rows(
+    spans: impl IntoIterator<Item = (Option<TimeSpan>, u64)>,
+    ranges: &[InstantRange],
+) -> u64 {
     spans
         .into_iter()
         .map(|(span, rows)| match span {
@@ -89,7 +92,10 @@ impl<'a> TimeSpans<'a> {
         let schema = DFSchema::try_from(Arc::clone(self.spec.schema()))?;
         let predicate = state.create_physical_expr(filter, &schema)?;
         // A filter that statistics cannot speak about keeps every segment.
-        match PruningPredicateBuilder::new().with_file_schema(Arc::clone(self.spec.schema())).try_build(predicate) {
+        match PruningPredicateBuilder::new()
+            .with_file_schema(Arc::clone(self.spec.schema()))
+            .try_build(predicate)
+        {
             Ok(predicate) => predicate.prune(self),
             Err(_) => Ok(all),
         }

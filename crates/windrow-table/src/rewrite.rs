@@ -136,10 +136,8 @@ impl<'a> Removal<'a> {
 
 impl ReplacedKeys {
     fn of(spec: &TableSpec, key: &[usize], new_rows: RecordBatch) -> Result<(Self, RecordBatch), TableError> {
-        let fields = key
-            .iter()
-            .map(|&index| SortField::new(spec.schema().field(index).data_type().clone()))
-            .collect();
+        let fields =
+            key.iter().map(|&index| SortField::new(spec.schema().field(index).data_type().clone())).collect();
         let mut replaced = Self {
             columns: key.to_vec(),
             converter: RowConverter::new(fields)?,

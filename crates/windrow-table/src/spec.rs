@@ -65,7 +65,8 @@ impl TableSpec {
     /// # Errors
     /// When there is no such column.
     pub fn with_primary_key<S: AsRef<str>>(mut self, columns: &[S]) -> Result<Self, SpecError> {
-        self.primary_key = columns.iter().map(|name| self.index_of(name.as_ref())).collect::<Result<_, _>>()?;
+        self.primary_key =
+            columns.iter().map(|name| self.index_of(name.as_ref())).collect::<Result<_, _>>()?;
         Ok(self)
     }
 

@@ -2,8 +2,8 @@
 
 use arrow::array::{Array, AsArray, PrimitiveArray};
 use arrow::datatypes::{
-    ArrowTimestampType, DataType, TimeUnit as ArrowUnit, TimestampMicrosecondType,
-    TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType,
+    ArrowTimestampType, DataType, TimeUnit as ArrowUnit, TimestampMicrosecondType, TimestampMillisecondType,
+    TimestampNanosecondType, TimestampSecondType,
 };
 
 use crate::{InstantRange, Window, WindowError};
@@ -49,11 +49,7 @@ impl Window {
     /// assert_eq!(summary.nulls, 1);
     /// # Ok::<(), windrow_time::MarkError>(())
     /// ```
-    pub fn mark(
-        &self,
-        array: &dyn Array,
-        found: impl FnMut(InstantRange),
-    ) -> Result<MarkSummary, MarkError> {
+    pub fn mark(&self, array: &dyn Array, found: impl FnMut(InstantRange)) -> Result<MarkSummary, MarkError> {
         match array.data_type() {
             DataType::Timestamp(ArrowUnit::Second, _) => {
                 self.mark_values::<TimestampSecondType>(array.as_primitive(), found)
@@ -89,10 +85,7 @@ impl Window {
         } else {
             array.iter().flatten().try_for_each(&mut visit)?;
         }
-        Ok(MarkSummary {
-            instants: array.len() - array.null_count(),
-            nulls: array.null_count(),
-        })
+        Ok(MarkSummary { instants: array.len() - array.null_count(), nulls: array.null_count() })
     }
 }
 

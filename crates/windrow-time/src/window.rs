@@ -171,8 +171,7 @@ impl FixedGrid {
     }
 
     pub(crate) fn range_of(self, instant: i64) -> InstantRange {
-        let start =
-            i128::from(self.origin) + self.index_of(instant.into()) * i128::from(self.width);
+        let start = i128::from(self.origin) + self.index_of(instant.into()) * i128::from(self.width);
         InstantRange::saturating(start, start + i128::from(self.width))
     }
 }

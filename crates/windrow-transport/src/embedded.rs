@@ -50,7 +50,8 @@ impl EmbeddedExecutor {
 
     async fn run(&self, query: FlowQuery) -> Result<FlowOutcome, ExecuteError> {
         let started = Instant::now();
-        let FlowQuery { statement, write, progress, expected_sink, bounds, scheduled_time_millis, .. } = query;
+        let FlowQuery { statement, write, progress, expected_sink, bounds, scheduled_time_millis, .. } =
+            query;
         let Statement::InsertInto { table, plan } = statement;
         let sink = self.tables.sink(&table).ok_or_else(|| ExecuteError::UnknownTable(table.clone()))?;
         let mut providers = Vec::with_capacity(bounds.len());
@@ -98,7 +99,8 @@ impl Executor for EmbeddedExecutor {
 
 /// A table's error that came through DataFusion becomes that error again.
 fn flatten(outcome: Result<FlowOutcome, ExecuteError>) -> Result<FlowOutcome, ExecuteError> {
-    let (Err(ExecuteError::Query(error)) | Err(ExecuteError::Table(TableError::Query(error)))) = outcome else {
+    let (Err(ExecuteError::Query(error)) | Err(ExecuteError::Table(TableError::Query(error)))) = outcome
+    else {
         return outcome;
     };
     Err(match error {

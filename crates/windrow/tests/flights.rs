@@ -57,11 +57,23 @@ async fn load_out_of_order(
 
 /// Panics unless `sink` has the rows of the expected file: the keys and exact columns the same, the others within a
 /// billionth.
-async fn assert_expected(engine: &Engine, sink: &str, file: &str, keys: &[&str], exact: &[&str], near: &[&str]) {
+async fn assert_expected(
+    engine: &Engine,
+    sink: &str,
+    file: &str,
+    keys: &[&str],
+    exact: &[&str],
+    near: &[&str],
+) {
     let location = expected(file);
-    run(engine, &format!("CREATE EXTERNAL TABLE expected_{sink} STORED AS CSV LOCATION '{}'", location.display())).await;
+    run(
+        engine,
+        &format!("CREATE EXTERNAL TABLE expected_{sink} STORED AS CSV LOCATION '{}'", location.display()),
+    )
+    .await;
     let on: Vec<String> = keys.iter().map(|key| format!("s.{key} = e.{key}")).collect();
-    let mut wrong: Vec<String> = exact.iter().map(|column| format!("(s.{column} IS DISTINCT FROM e.{column})")).collect();
+    let mut wrong: Vec<String> =
+        exact.iter().map(|column| format!("(s.{column} IS DISTINCT FROM e.{column})")).collect();
     wrong.extend(near.iter().map(|column| {
         format!(
             "((s.{column} IS NULL) <> (e.{column} IS NULL)) \
@@ -84,7 +96,11 @@ async fn flights_equal_the_expected_results(kind: Kind) {
     let fixture = engine(kind).await;
     let engine = &fixture.engine;
     let parquet = data("flights.parquet");
-    run(engine, &format!("CREATE EXTERNAL TABLE recorded STORED AS PARQUET LOCATION '{}'", parquet.display())).await;
+    run(
+        engine,
+        &format!("CREATE EXTERNAL TABLE recorded STORED AS PARQUET LOCATION '{}'", parquet.display()),
+    )
+    .await;
     run(engine, FLIGHTS).await;
     let reports = load_out_of_order(engine, "flights", "recorded", "sched_dep", "flight % 17 = 3").await;
 
@@ -94,9 +110,11 @@ async fn flights_equal_the_expected_results(kind: Kind) {
     assert_expected(engine, "hourly_merged", "hourly_by_origin.csv", &keys, &counts, &[]).await;
     let keys = ["time_window", "carrier"];
     let exact = ["flights", "miles", "dests", "any_cancelled"];
-    assert_expected(engine, "daily_by_carrier", "daily_by_carrier.csv", &keys, &exact, &["arr_delay_stddev"]).await;
+    assert_expected(engine, "daily_by_carrier", "daily_by_carrier.csv", &keys, &exact, &["arr_delay_stddev"])
+        .await;
     let near = ["distance_avg", "cancel_rate"];
-    assert_expected(engine, "monthly", "monthly.csv", &["time_window"], &["flights", "air_time_sum"], &near).await;
+    assert_expected(engine, "monthly", "monthly.csv", &["time_window"], &["flights", "air_time_sum"], &near)
+        .await;
 
     for flow in ["hourly", "hourly_merged", "daily", "monthly"] {
         assert_exact(engine, flow, "after the load").await;
@@ -125,8 +143,11 @@ async fn weather_equals_the_expected_results() {
         let fixture = engine(kind).await;
         let engine = &fixture.engine;
         let parquet = data("weather.parquet");
-        run(engine, &format!("CREATE EXTERNAL TABLE recorded STORED AS PARQUET LOCATION '{}'", parquet.display()))
-            .await;
+        run(
+            engine,
+            &format!("CREATE EXTERNAL TABLE recorded STORED AS PARQUET LOCATION '{}'", parquet.display()),
+        )
+        .await;
         run(
             engine,
             "CREATE TABLE weather (

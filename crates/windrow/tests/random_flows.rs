@@ -78,7 +78,8 @@ impl FlowShape {
         let mut columns = vec![format!("{} AS \"The Window\"", self.window)];
         columns.extend(self.keys.iter().map(ToString::to_string));
         columns.extend(self.merged.iter().chain(&self.recomputed).map(ToString::to_string));
-        let from = if self.subquery { format!("(SELECT * FROM src {}) q", self.filter) } else { "src".into() };
+        let from =
+            if self.subquery { format!("(SELECT * FROM src {}) q", self.filter) } else { "src".into() };
         let filter = if self.subquery { "" } else { self.filter };
         let group: Vec<String> = (1..=1 + self.keys.len()).map(|position| position.to_string()).collect();
         format!(
@@ -106,15 +107,8 @@ fn flow_shape() -> impl Strategy<Value = FlowShape> {
         any::<bool>(),
         select(vec!["auto", "auto", "recompute"]),
     );
-    (columns, rest).prop_map(|((window, keys, merged, recomputed), (filter, having, subquery, refresh))| FlowShape {
-        window,
-        keys,
-        merged,
-        recomputed,
-        filter,
-        having,
-        subquery,
-        refresh,
+    (columns, rest).prop_map(|((window, keys, merged, recomputed), (filter, having, subquery, refresh))| {
+        FlowShape { window, keys, merged, recomputed, filter, having, subquery, refresh }
     })
 }
 
@@ -131,7 +125,15 @@ struct Row {
 
 fn row() -> impl Strategy<Value = Row> {
     // Around a few places in time, so that windows are hit again: now, the epoch, 1900 and 2200, a leap day.
-    let place = select(vec![1_700_000_000_i64, 1_700_000_000, 1_700_000_000, 0, -2_208_988_800, 7_258_118_400, 951_782_400]);
+    let place = select(vec![
+        1_700_000_000_i64,
+        1_700_000_000,
+        1_700_000_000,
+        0,
+        -2_208_988_800,
+        7_258_118_400,
+        951_782_400,
+    ]);
     let offset = prop_oneof![4 => -20..20_i64, 2 => -20_000..20_000_i64, 1 => -5_000_000..5_000_000_i64];
     (
         (place, offset),
@@ -141,7 +143,14 @@ fn row() -> impl Strategy<Value = Row> {
         prop::option::of(prop_oneof![5 => (-1000..1000_i64).prop_map(|n| n as f64 / 8.0), 1 => Just(0.0)]),
         any::<Option<bool>>(),
     )
-        .prop_map(|((place, offset), host, zone, v, x, b)| Row { at: place + offset, host, zone, v, x, b })
+        .prop_map(|((place, offset), host, zone, v, x, b)| Row {
+            at: place + offset,
+            host,
+            zone,
+            v,
+            x,
+            b,
+        })
 }
 
 #[derive(Debug, Clone)]
@@ -203,7 +212,8 @@ async fn insert(engine: &Engine, rows: &[Row]) {
         Arc::new(s.collect::<StringArray>()),
     ];
     let batch = RecordBatch::try_new(Arc::clone(spec.schema()), columns).expect("rows");
-    let rows = Box::pin(MemoryStream::try_new(vec![batch], Arc::clone(spec.schema()), None).expect("a stream"));
+    let rows =
+        Box::pin(MemoryStream::try_new(vec![batch], Arc::clone(spec.schema()), None).expect("a stream"));
     let write = spec.row_key().map_or(Write::Append, |key| Write::Upsert { key });
     table.commit(Commit { write, rows, progress: None, expected: None }).await.expect("a commit");
 }
@@ -229,11 +239,15 @@ async fn every_sink_equals_its_query(kind: Kind, case: &Case) {
                 insert(&engine, first).await;
                 insert(&engine, second).await;
             }
-            Step::DeleteHost(condition) => drop(run(&engine, &format!("DELETE FROM src WHERE {condition}")).await),
+            Step::DeleteHost(condition) => {
+                drop(run(&engine, &format!("DELETE FROM src WHERE {condition}")).await)
+            }
             Step::DeleteBefore(at) => {
                 drop(run(&engine, &format!("DELETE FROM src WHERE ts < to_timestamp_seconds({at})")).await);
             }
-            Step::Tamper => drop(run(&engine, "DELETE FROM f0_sink WHERE \"The Window\" > '2000-01-01'").await),
+            Step::Tamper => {
+                drop(run(&engine, "DELETE FROM f0_sink WHERE \"The Window\" > '2000-01-01'").await)
+            }
         }
         if number == 0 && case.flows.len() > 1 {
             run(&engine, &case.flows[1].sql("f1")).await;

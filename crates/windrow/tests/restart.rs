@@ -62,7 +62,8 @@ async fn rows_that_arrived_before_the_end_but_were_not_refreshed_are_found() {
     )
     .await;
     engine.refresh_until_idle().await.expect("a refresh");
-    run(&engine, "INSERT INTO t VALUES ('1900-02-01', 10), ('2200-01-01', 20); DELETE FROM t WHERE v = 2").await;
+    run(&engine, "INSERT INTO t VALUES ('1900-02-01', 10), ('2200-01-01', 20); DELETE FROM t WHERE v = 2")
+        .await;
     drop(engine);
 
     let engine = open(dir.path()).await;
@@ -87,9 +88,13 @@ async fn declarations_come_back_as_they_were() {
     );
     let shown = async |engine: &Engine| {
         let mut all = String::new();
-        for statement in
-            ["SHOW CREATE TABLE e", "SHOW CREATE TABLE t", "SHOW CREATE TABLE s", "SHOW CREATE FLOW f", "SHOW TABLES"]
-        {
+        for statement in [
+            "SHOW CREATE TABLE e",
+            "SHOW CREATE TABLE t",
+            "SHOW CREATE TABLE s",
+            "SHOW CREATE FLOW f",
+            "SHOW TABLES",
+        ] {
             all.push_str(&common::table(engine, statement).await);
         }
         all + &common::table(engine, "SELECT * FROM information_schema.flows").await

@@ -13,8 +13,16 @@ const SOURCE: &str = "CREATE TABLE cpu (ts TIMESTAMP(3) TIME INDEX, host STRING,
 #[tokio::test]
 async fn each_mistake_is_told_with_its_statement_and_leaves_the_earlier_ones_in_force() {
     let cases = [
-        ("no window", "CREATE FLOW g SINK TO s AS SELECT host, count(*) FROM cpu GROUP BY host", "EVAL INTERVAL"),
-        ("a join", "CREATE FLOW g SINK TO s AS SELECT a.host FROM cpu a JOIN cpu b ON a.host = b.host", "it has a join"),
+        (
+            "no window",
+            "CREATE FLOW g SINK TO s AS SELECT host, count(*) FROM cpu GROUP BY host",
+            "EVAL INTERVAL",
+        ),
+        (
+            "a join",
+            "CREATE FLOW g SINK TO s AS SELECT a.host FROM cpu a JOIN cpu b ON a.host = b.host",
+            "it has a join",
+        ),
         (
             "not monotone",
             "CREATE FLOW g SINK TO s AS SELECT date_part('hour', ts) AS h, count(*) FROM cpu GROUP BY h",
@@ -22,7 +30,11 @@ async fn each_mistake_is_told_with_its_statement_and_leaves_the_earlier_ones_in_
         ),
         ("unknown table", "SELECT * FROM nowhere", "nowhere"),
         ("unknown column", "SELECT nothing FROM cpu", "nothing"),
-        ("unknown table in a flow", "CREATE FLOW g SINK TO s AS SELECT ts, count(*) FROM nowhere GROUP BY ts", "nowhere"),
+        (
+            "unknown table in a flow",
+            "CREATE FLOW g SINK TO s AS SELECT ts, count(*) FROM nowhere GROUP BY ts",
+            "nowhere",
+        ),
         ("unknown table to insert into", "INSERT INTO nowhere VALUES (1)", "there is no table nowhere"),
         (
             "a sink that does not fit",
@@ -30,17 +42,37 @@ async fn each_mistake_is_told_with_its_statement_and_leaves_the_earlier_ones_in_
              count(*) AS n FROM cpu GROUP BY 1, 2",
             "would read its own sink",
         ),
-        ("a second flow of the name", "CREATE FLOW f SINK TO s AS SELECT ts, count(*) AS n FROM cpu GROUP BY ts", "flow f"),
-        ("a second flow into the sink", "CREATE FLOW g SINK TO f_sink AS SELECT ts, count(*) FROM cpu GROUP BY ts", "f_sink"),
+        (
+            "a second flow of the name",
+            "CREATE FLOW f SINK TO s AS SELECT ts, count(*) AS n FROM cpu GROUP BY ts",
+            "flow f",
+        ),
+        (
+            "a second flow into the sink",
+            "CREATE FLOW g SINK TO f_sink AS SELECT ts, count(*) FROM cpu GROUP BY ts",
+            "f_sink",
+        ),
         ("a syntax error", "SELEC 1", "SELEC"),
-        ("no such file", "CREATE EXTERNAL TABLE e STORED AS PARQUET LOCATION 'no/such/file.parquet'", "no/such/file"),
+        (
+            "no such file",
+            "CREATE EXTERNAL TABLE e STORED AS PARQUET LOCATION 'no/such/file.parquet'",
+            "no/such/file",
+        ),
         ("NULL as time", "INSERT INTO cpu VALUES (NULL, 'a', 1.0)", "null"),
         ("too few values", "INSERT INTO cpu VALUES ('2024-03-01', 'a')", "2 values are given for 3 columns"),
         ("no time", "INSERT INTO cpu (host) VALUES ('a')", "column ts needs a value"),
         ("a table in use", "DROP TABLE cpu", "used by the flow f"),
         ("an unknown option", "CREATE TABLE t (ts TIMESTAMP TIME INDEX) WITH ('speed' = 'high')", "speed"),
-        ("an unknown flow option", "CREATE FLOW g SINK TO s WITH ('a' = 'b') AS SELECT ts, count(*) FROM cpu GROUP BY ts", "option a"),
-        ("a month to expire after", "CREATE FLOW g SINK TO s EXPIRE AFTER '1 month' AS SELECT ts, count(*) FROM cpu GROUP BY ts", "month"),
+        (
+            "an unknown flow option",
+            "CREATE FLOW g SINK TO s WITH ('a' = 'b') AS SELECT ts, count(*) FROM cpu GROUP BY ts",
+            "option a",
+        ),
+        (
+            "a month to expire after",
+            "CREATE FLOW g SINK TO s EXPIRE AFTER '1 month' AS SELECT ts, count(*) FROM cpu GROUP BY ts",
+            "month",
+        ),
     ];
     for (name, statement, said) in cases {
         let fixture = engine(KINDS[0]).await;
@@ -50,7 +82,11 @@ async fn each_mistake_is_told_with_its_statement_and_leaves_the_earlier_ones_in_
         assert!(message.to_lowercase().contains(&said.to_lowercase()), "{name}: {message}");
         assert_eq!(number(&fixture.engine, "SELECT count(*) FROM cpu").await, 1, "{name}");
         assert!(fixture.engine.flow("f").is_some(), "{name}: what follows is not run");
-        assert_eq!(number(&fixture.engine, "SELECT count(*) FROM information_schema.flows").await, 1, "{name}");
+        assert_eq!(
+            number(&fixture.engine, "SELECT count(*) FROM information_schema.flows").await,
+            1,
+            "{name}"
+        );
     }
 }
 
@@ -124,7 +160,11 @@ async fn a_check_finds_what_was_changed_in_the_sink_and_the_next_refresh_repairs
     let engine = &fixture.engine;
     run(engine, SOURCE).await;
     engine.refresh_until_idle().await.expect("a refresh");
-    run(engine, "DELETE FROM f_sink; INSERT INTO f_sink (hour, host, n) VALUES ('2024-03-01 10:00:00', 'a', 7)").await;
+    run(
+        engine,
+        "DELETE FROM f_sink; INSERT INTO f_sink (hour, host, n) VALUES ('2024-03-01 10:00:00', 'a', 7)",
+    )
+    .await;
     let report = engine.check_flow("f").await.expect("a check");
     assert_eq!((report.missing, report.extra, report.is_equal()), (1, 1, false));
     engine.refresh_until_idle().await.expect("a refresh");
@@ -207,7 +247,8 @@ async fn a_flow_on_a_flow_follows_and_cannot_form_a_ring() {
                SELECT date_trunc('day', hour) AS day, sum(n) AS n FROM f_sink GROUP BY day",
         )
         .await;
-        run(engine, "INSERT INTO cpu VALUES ('2024-03-01 11:00:00', 'a', 1.0), ('2024-03-02', 'b', 2.0)").await;
+        run(engine, "INSERT INTO cpu VALUES ('2024-03-01 11:00:00', 'a', 1.0), ('2024-03-02', 'b', 2.0)")
+            .await;
         assert_eq!(number(engine, "ADMIN FLUSH_FLOW('g')").await, 2, "flows below are flushed first");
         assert_exact(engine, "g", "after the flush").await;
         assert_eq!(number(engine, "SELECT sum(n) FROM g_sink").await, 3);
@@ -223,7 +264,11 @@ async fn a_replaced_flow_starts_over_and_what_the_old_one_wrote_goes() {
     let engine = &fixture.engine;
     run(engine, SOURCE).await;
     engine.refresh_until_idle().await.expect("a refresh");
-    run(engine, "CREATE FLOW IF NOT EXISTS f SINK TO f_sink AS SELECT ts, count(*) AS n FROM cpu GROUP BY ts").await;
+    run(
+        engine,
+        "CREATE FLOW IF NOT EXISTS f SINK TO f_sink AS SELECT ts, count(*) AS n FROM cpu GROUP BY ts",
+    )
+    .await;
     run(
         engine,
         "CREATE OR REPLACE FLOW f SINK TO f_sink AS

@@ -109,7 +109,12 @@ impl History {
         Ok(self.segments(|entry| after < entry.added && entry.added <= upto))
     }
 
-    pub(super) fn changes(&self, spec: &TableSpec, after: Sequence, upto: Sequence) -> Result<Changes, TableError> {
+    pub(super) fn changes(
+        &self,
+        spec: &TableSpec,
+        after: Sequence,
+        upto: Sequence,
+    ) -> Result<Changes, TableError> {
         let instants = |segments: Vec<Arc<Segment>>| {
             segments.iter().filter_map(|segment| rows::instants_of(spec, &segment.batch)).collect()
         };

@@ -170,7 +170,9 @@ fn all_near(left: &[ArrayRef], left_row: usize, right: &[ArrayRef], right_row: u
         };
         match (value(left, left_row), value(right, right_row)) {
             (Some(a), Some(b)) => {
-                a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= FLOAT_TOLERANCE * a.abs().max(b.abs())
+                a == b
+                    || (a.is_nan() && b.is_nan())
+                    || (a - b).abs() <= FLOAT_TOLERANCE * a.abs().max(b.abs())
             }
             (None, None) => true,
             _ => false,

@@ -6,9 +6,7 @@ use std::sync::Arc;
 use datafusion::datasource::file_format::FileFormat;
 use datafusion::datasource::file_format::csv::CsvFormat;
 use datafusion::datasource::file_format::parquet::ParquetFormat;
-use datafusion::datasource::listing::{
-    ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl,
-};
+use datafusion::datasource::listing::{ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl};
 
 use super::declaration::ExternalDeclaration;
 use super::registry::{TableEntry, local_name};
@@ -35,11 +33,12 @@ impl Inner {
     }
 
     /// The table behind a declaration with an absolute location.
-    pub(super) async fn open_external(&self, create: &CreateExternalTable) -> Result<TableEntry, EngineError> {
-        let declaration = Arc::new(ExternalDeclaration {
-            name: create.name.table.clone(),
-            sql: create.to_string(),
-        });
+    pub(super) async fn open_external(
+        &self,
+        create: &CreateExternalTable,
+    ) -> Result<TableEntry, EngineError> {
+        let declaration =
+            Arc::new(ExternalDeclaration { name: create.name.table.clone(), sql: create.to_string() });
         match create.format {
             ExternalFormat::Delta => self.open_delta(create, declaration).await,
             ExternalFormat::Parquet => {

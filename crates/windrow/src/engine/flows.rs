@@ -8,7 +8,7 @@ use datafusion::logical_expr::LogicalPlan;
 use windrow_plan::{
     Merge, NotMergeable, SinkColumns, SinkMatch, TimeWindow, derive_sink, find_time_window, scanned_tables,
 };
-use windrow_runner::{now_millis, Flow, FlowDefinition, FlowOptions, FlowTables};
+use windrow_runner::{Flow, FlowDefinition, FlowOptions, FlowTables, now_millis};
 use windrow_state::{Approach, EvalSchedule};
 use windrow_table::{SinkTable, SourceTable};
 
@@ -88,7 +88,8 @@ impl Inner {
         self.refuse_cycles(create, &query.reads)?;
         if query.window.is_none() && options.expire_after.is_some() {
             return Err(EngineError::Refused(
-                "EXPIRE AFTER needs a query with a time window: without one the whole result is replaced".into(),
+                "EXPIRE AFTER needs a query with a time window: without one the whole result is replaced"
+                    .into(),
             ));
         }
 
@@ -204,7 +205,10 @@ impl Inner {
             }
             if let Some(entry) = entries.tables.get(name) {
                 let table = entry.own().ok_or_else(|| {
-                    EngineError::Refused(format!("{} is an external table, and cannot be a sink", create.sink))
+                    EngineError::Refused(format!(
+                        "{} is an external table, and cannot be a sink",
+                        create.sink
+                    ))
                 })?;
                 return Ok((Arc::clone(table), None));
             }
@@ -252,7 +256,10 @@ impl Inner {
             order.retain(|known| *known != name);
             order.push(name);
             waiting.extend(
-                entry.reads.iter().filter_map(|table| Some(entries.flow_into(table)?.declaration.name.clone())),
+                entry
+                    .reads
+                    .iter()
+                    .filter_map(|table| Some(entries.flow_into(table)?.declaration.name.clone())),
             );
         }
         order.reverse();

@@ -20,20 +20,11 @@ pub(super) const SCHEMA: &str = "public";
 #[derive(Debug, Clone)]
 pub(super) enum TableEntry {
     /// One that Windrow writes.
-    Own {
-        table: Arc<dyn SinkTable>,
-        declaration: Arc<TableDeclaration>,
-    },
+    Own { table: Arc<dyn SinkTable>, declaration: Arc<TableDeclaration> },
     /// One that others write and that reports its changes.
-    Followed {
-        table: Arc<dyn SinkTable>,
-        declaration: Arc<ExternalDeclaration>,
-    },
+    Followed { table: Arc<dyn SinkTable>, declaration: Arc<ExternalDeclaration> },
     /// Files that can only be queried.
-    Files {
-        provider: Arc<dyn TableProvider>,
-        declaration: Arc<ExternalDeclaration>,
-    },
+    Files { provider: Arc<dyn TableProvider>, declaration: Arc<ExternalDeclaration> },
 }
 
 impl TableEntry {

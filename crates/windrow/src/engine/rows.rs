@@ -57,10 +57,7 @@ impl Inner {
         Ok(Answer::Changed { verb: "inserted", rows: done.rows_added })
     }
 
-    fn writable(
-        &self,
-        name: &TableName,
-    ) -> Result<(Arc<dyn SinkTable>, Arc<TableDeclaration>), EngineError> {
+    fn writable(&self, name: &TableName) -> Result<(Arc<dyn SinkTable>, Arc<TableDeclaration>), EngineError> {
         match self.registry.table(name)? {
             TableEntry::Own { table, declaration } => Ok((table, declaration)),
             _ => Err(EngineError::Refused(format!("{name} is an external table, which others write"))),
@@ -148,7 +145,9 @@ impl Inner {
 
     /// Wakes the flows up that a statement on `table` concerns: those that read it, and the one that keeps it.
     fn notify_users(&self, table: &str) {
-        self.notify_where(|entry| entry.create.sink.table == table || entry.reads.iter().any(|name| name == table));
+        self.notify_where(|entry| {
+            entry.create.sink.table == table || entry.reads.iter().any(|name| name == table)
+        });
     }
 
     /// Wakes the flows up that read the sink `table`.

@@ -45,7 +45,12 @@ impl Store {
         let dir = fs::canonicalize(dir).map_err(at(dir))?;
         fs::create_dir_all(dir.join("tables")).map_err(at(&dir))?;
         let lock_path = dir.join("lock");
-        let lock = File::options().create(true).truncate(false).write(true).open(&lock_path).map_err(at(&lock_path))?;
+        let lock = File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(&lock_path)
+            .map_err(at(&lock_path))?;
         lock.try_lock().map_err(|error| match error {
             TryLockError::WouldBlock => EngineError::DataDir {
                 path: dir.display().to_string(),
@@ -69,9 +74,9 @@ impl Store {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(CatalogFile::default()),
             Err(source) => return Err(EngineError::DataDir { path: path.display().to_string(), source }),
         };
-        let unreadable =
-            |message: String| EngineError::Catalog { path: path.display().to_string(), message };
-        let catalog: CatalogFile = serde_json::from_str(&text).map_err(|error| unreadable(error.to_string()))?;
+        let unreadable = |message: String| EngineError::Catalog { path: path.display().to_string(), message };
+        let catalog: CatalogFile =
+            serde_json::from_str(&text).map_err(|error| unreadable(error.to_string()))?;
         if catalog.version != VERSION {
             return Err(unreadable(format!(
                 "it has version {}, and this program knows version {VERSION}",

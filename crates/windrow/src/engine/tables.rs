@@ -73,10 +73,13 @@ impl Inner {
             return Err(EngineError::Refused("the column types are not understood".into()));
         };
         let inputs = ddl.inputs();
-        let planned = inputs.first().map(|input| input.schema().as_arrow().clone()).unwrap_or_else(Schema::empty);
-        let fields = planned.fields().iter().zip(columns).map(|(field, column)| {
-            Field::new(field.name(), field.data_type().clone(), column.nullable)
-        });
+        let planned =
+            inputs.first().map(|input| input.schema().as_arrow().clone()).unwrap_or_else(Schema::empty);
+        let fields = planned
+            .fields()
+            .iter()
+            .zip(columns)
+            .map(|(field, column)| Field::new(field.name(), field.data_type().clone(), column.nullable));
         Ok(Schema::new(fields.collect::<Vec<_>>()))
     }
 
@@ -173,11 +176,7 @@ impl Inner {
     }
 }
 
-pub(super) fn exists(
-    if_not_exists: bool,
-    kind: &'static str,
-    name: &str,
-) -> Result<Answer, EngineError> {
+pub(super) fn exists(if_not_exists: bool, kind: &'static str, name: &str) -> Result<Answer, EngineError> {
     if if_not_exists {
         return Ok(Answer::done(format!("{kind} {name} is there already")));
     }
@@ -187,10 +186,7 @@ pub(super) fn exists(
 /// A folder name that no earlier table of the same name had, with what of the name is plain.
 #[cfg(feature = "delta")]
 fn folder_name(table: &str) -> String {
-    let plain: String = table
-        .chars()
-        .map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' })
-        .take(40)
-        .collect();
+    let plain: String =
+        table.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' }).take(40).collect();
     format!("{plain}-{}", uuid::Uuid::new_v4().simple())
 }
