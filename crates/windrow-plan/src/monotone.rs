@@ -17,20 +17,20 @@ pub(crate) enum Monotonicity {
 
 use Monotonicity::{Decreasing, Monotone, Unknown};
 
-/// What is known of `expr`, an expression of one timestamp column and literals.
-pub(crate) fn monotonicity(expr: &Expr) -> Monotonicity {
+/// What is known of `expr`, an expression of one timestamp column of type `column` and literals.
+pub(crate) fn monotonicity(expr: &Expr, column: &DataType) -> Monotonicity {
     match expr {
         Expr::Column(_) => Monotone,
-        Expr::Alias(alias) => monotonicity(&alias.expr),
+        Expr::Alias(alias) => monotonicity(&alias.expr, column),
         Expr::Cast(Cast { expr: inner, field }) | Expr::TryCast(TryCast { expr: inner, field }) => {
-            cast(inner, field.data_type())
+            cast(inner, field.data_type(), column)
         }
-        Expr::ScalarFunction(call) => function(call),
+        Expr::ScalarFunction(call) => function(call, column),
         Expr::Negative(inner) => Decreasing(format!("-({inner})")),
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => match op {
-            Operator::Plus if is_constant(right) => interval_shift(left, expr),
-            Operator::Plus if is_constant(left) => interval_shift(right, expr),
-            Operator::Minus if is_constant(right) => interval_shift(left, expr),
+            Operator::Plus if is_constant(right) => interval_shift(left, expr, column),
+            Operator::Plus if is_constant(left) => interval_shift(right, expr, column),
+            Operator::Minus if is_constant(right) => interval_shift(left, expr, column),
             Operator::Minus if is_constant(left) => Decreasing(expr.to_string()),
             Operator::Modulo => Decreasing(expr.to_string()),
             _ => Unknown(expr.to_string()),
@@ -39,29 +39,34 @@ pub(crate) fn monotonicity(expr: &Expr) -> Monotonicity {
     }
 }
 
-fn interval_shift(inner: &Expr, whole: &Expr) -> Monotonicity {
-    match monotonicity(inner) {
+fn interval_shift(inner: &Expr, whole: &Expr, column: &DataType) -> Monotonicity {
+    match monotonicity(inner, column) {
         Unknown(_) => Unknown(whole.to_string()),
         known => known,
     }
 }
 
-fn cast(inner: &Expr, to: &DataType) -> Monotonicity {
+fn cast(inner: &Expr, to: &DataType, column: &DataType) -> Monotonicity {
+    let in_zone = |data_type: &DataType| {
+        matches!(data_type, DataType::Timestamp(_, Some(zone)) if !is_utc(zone))
+    };
     match to {
-        // A change between local and absolute time is not monotone where clocks are put back.
-        DataType::Timestamp(_, None) | DataType::Int64 => monotonicity(inner),
-        DataType::Timestamp(_, Some(zone)) if is_utc(zone) => monotonicity(inner),
+        DataType::Int64 => monotonicity(inner, column),
+        // Local time repeats itself where clocks are put back, so a change between local and absolute time is not
+        // monotone. A change of zone, or of unit, leaves the instant as it is.
+        DataType::Timestamp(..) if in_zone(to) == in_zone(column) => monotonicity(inner, column),
+        DataType::Timestamp(..) => Decreasing(format!("the change of time zone CAST({inner} AS {to})")),
         _ => Unknown(format!("CAST({inner} AS {to})")),
     }
 }
 
-fn function(call: &ScalarFunction) -> Monotonicity {
+fn function(call: &ScalarFunction, column: &DataType) -> Monotonicity {
     let [first, rest @ ..] = call.args.as_slice() else { return Unknown(format!("{}()", call.name())) };
     match (call.name(), rest) {
         ("date_bin", [source, origin @ ..]) if is_constant(first) && origin.iter().all(is_constant) => {
-            monotonicity(source)
+            monotonicity(source, column)
         }
-        ("date_trunc", [source]) if is_constant(first) => monotonicity(source),
+        ("date_trunc", [source]) if is_constant(first) => monotonicity(source, column),
         ("date_part", [_]) => Decreasing(Expr::ScalarFunction(call.clone()).to_string()),
         _ => Unknown(Expr::ScalarFunction(call.clone()).to_string()),
     }

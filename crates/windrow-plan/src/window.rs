@@ -3,10 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
-use arrow::array::{AsArray, RecordBatch};
+use arrow::array::{AsArray, Int64Array, RecordBatch};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Int64Type, Schema};
-use datafusion::common::{Column, DFSchema, ExprSchema, ScalarValue, TableReference};
+use datafusion::common::{Column, DFSchema, ExprSchema, TableReference};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::{Expr, LogicalPlan};
@@ -109,8 +109,10 @@ pub fn find_time_window(
     let Some(time_index) = time_index_of(&chain.scan.table_name) else {
         return Ok(Err(NoTimeWindow::NoTimeIndex(chain.scan.table_name.clone())));
     };
-    if let [Expr::GroupingSet(_)] = aggregate.group_expr.as_slice() {
-        return Ok(Err(NoTimeWindow::Shape("grouping sets".into())));
+    match aggregate.group_expr.as_slice() {
+        [] => return Ok(Err(NoTimeWindow::NoGroups)),
+        [Expr::GroupingSet(_)] => return Ok(Err(NoTimeWindow::Shape("grouping sets".into()))),
+        _ => {}
     }
     let column = Column::new(Some(chain.scan.table_name.clone()), &time_index);
     let column_type = chain.scan.projected_schema.field_from_column(&column)?.data_type().clone();
@@ -126,7 +128,7 @@ pub fn find_time_window(
         }
         let expr = simplified(expr, &chain.scan.projected_schema, state)?;
         let label = Label::new(&expr, &time_index, &column_type, state)?;
-        if let Some(part) = decreasing_part(&expr, &label) {
+        if let Some(part) = decreasing_part(&expr, &label, &column_type)? {
             refusal.get_or_insert(NoTimeWindow::NotMonotone { key: key.to_string(), part });
             continue;
         }
@@ -167,30 +169,29 @@ fn simplified(expr: Expr, schema: &DFSchema, state: &SessionState) -> Result<Exp
 }
 
 /// The part of `expr` that decreases: by analysis where its functions are known, else by its values at many instants.
-fn decreasing_part(expr: &Expr, label: &Label) -> Option<String> {
-    match monotonicity(expr) {
-        Monotonicity::Monotone => None,
-        Monotonicity::Decreasing(part) => Some(part),
+fn decreasing_part(expr: &Expr, label: &Label, column_type: &DataType) -> Result<Option<String>, PlanError> {
+    match monotonicity(expr, column_type) {
+        Monotonicity::Monotone => Ok(None),
+        Monotonicity::Decreasing(part) => Ok(Some(part)),
         Monotonicity::Unknown(part) => {
-            let labels: Vec<i64> = probes(label.unit()).filter_map(|t| label.at(t).ok().flatten()).collect();
+            let labels: Vec<i64> = label.at_all(&probes(label.unit()))?.into_iter().flatten().collect();
             let grows = labels.windows(2).all(|pair| pair[0] <= pair[1]);
-            (!grows || labels.is_empty()).then_some(part)
+            Ok((!grows || labels.is_empty()).then_some(part))
         }
     }
 }
 
-/// Instants from 1700 to 2200, sorted: close together at first (every 10 minutes of a week, every 7 hours of a year
-/// and a half), then far apart.
-fn probes(unit: TimeUnit) -> impl Iterator<Item = i64> {
+/// Instants from 1700 to 2200, sorted: every 15 minutes of 2024, in which every change of a clock falls between two of
+/// them; every 30 days otherwise.
+fn probes(unit: TimeUnit) -> Vec<i64> {
     let mut seconds: Vec<i64> = Vec::new();
     let new_year_2024 = 1_704_067_200;
-    seconds.extend((0..2_016).map(|k| new_year_2024 + k * 600));
-    seconds.extend((0..1_900).map(|k| new_year_2024 + k * 25_200));
+    seconds.extend((0..366 * 96).map(|k| new_year_2024 + k * 900));
     seconds.extend((-3_287..2_800).map(|k| k * 2_592_001));
     seconds.extend([-1, 0, 1, 2, 59, 60, 61]);
     seconds.sort_unstable();
     seconds.dedup();
-    seconds.into_iter().filter_map(move |second| second.checked_mul(unit.per_second()))
+    seconds.into_iter().filter_map(|second| second.checked_mul(unit.per_second())).collect()
 }
 
 /// The windows of the expression: a grid where one is known and agrees with the expression's own values, else those
@@ -209,7 +210,7 @@ fn windows_of(expr: &Expr, label: &Label, column_type: &DataType) -> Window {
 
 fn agrees(grid: &Window, label: &Label) -> bool {
     let value = |instant: i64| label.at(instant).ok().flatten();
-    probes(label.unit()).step_by(37).all(|instant| {
+    probes(label.unit()).into_iter().step_by(137).all(|instant| {
         let range = grid.range_of(instant);
         let Some(here) = value(instant) else { return true };
         let same = |t: i64| value(t).is_none_or(|there| there == here);
@@ -245,11 +246,20 @@ impl Label {
     }
 
     fn at(&self, instant: i64) -> Result<Option<i64>, PlanError> {
-        let value = ScalarValue::Int64(Some(instant)).cast_to(self.schema.field(0).data_type())?;
-        let batch = RecordBatch::try_new(Arc::clone(&self.schema), vec![value.to_array()?])?;
-        let label = self.expr.evaluate(&batch)?.into_array(1)?;
-        let label = cast(&label, &DataType::Int64)?;
-        Ok(label.as_primitive::<Int64Type>().iter().next().flatten())
+        Ok(self.evaluate(&[instant])?.first().copied().flatten())
+    }
+
+    /// The values at all of these instants; none where the expression fails.
+    fn at_all(&self, instants: &[i64]) -> Result<Vec<Option<i64>>, PlanError> {
+        // One instant beyond what a function can represent fails the whole batch; then each is asked alone.
+        self.evaluate(instants).or_else(|_| Ok(instants.iter().map(|&t| self.at(t).ok().flatten()).collect()))
+    }
+
+    fn evaluate(&self, instants: &[i64]) -> Result<Vec<Option<i64>>, PlanError> {
+        let instants = cast(&Int64Array::from(instants.to_vec()), self.schema.field(0).data_type())?;
+        let batch = RecordBatch::try_new(Arc::clone(&self.schema), vec![instants])?;
+        let labels = self.expr.evaluate(&batch)?.into_array(batch.num_rows())?;
+        Ok(cast(&labels, &DataType::Int64)?.as_primitive::<Int64Type>().iter().collect())
     }
 }
 
