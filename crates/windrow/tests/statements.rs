@@ -328,3 +328,59 @@ async fn expired_windows_keep_their_rows_and_are_not_updated() {
     assert_eq!(number(engine, "SELECT count(*) FROM f_sink").await, 1);
     assert_exact(engine, "f", "of what has not expired").await;
 }
+
+#[tokio::test]
+async fn a_refresh_that_fails_loses_nothing() {
+    for &kind in KINDS {
+        let fixture = engine(kind).await;
+        let engine = &fixture.engine;
+        run(
+            engine,
+            "CREATE TABLE t (ts TIMESTAMP(3) TIME INDEX, v BIGINT) WITH ('append_mode' = 'true');
+             CREATE TABLE s (hour TIMESTAMP(6), v INT, TIME INDEX (hour));
+             CREATE FLOW f SINK TO s AS SELECT date_bin(INTERVAL '1 hour', ts) AS hour, sum(v) AS v FROM t GROUP BY hour;
+             INSERT INTO t VALUES ('2024-01-01 10:00:00', 1)",
+        )
+        .await;
+        engine.refresh_until_idle().await.expect("a refresh");
+        // The sum of the first hour does not fit the sink's column; the other hour is new.
+        run(engine, "INSERT INTO t VALUES ('2024-01-01 10:30:00', 5000000000), ('2024-01-01 12:00:00', 7)").await;
+        let error = engine.refresh_until_idle().await.expect_err("it does not fit").to_string();
+        assert!(error.starts_with("flow f: "), "{error}");
+        assert_eq!(number(engine, "SELECT sum(v) FROM s").await, 1, "nothing of the refresh is in the sink");
+        assert_eq!(number(engine, "SELECT failures FROM information_schema.flows").await, 1);
+        run(engine, "DELETE FROM t WHERE v = 5000000000").await;
+        engine.refresh_until_idle().await.expect("a refresh");
+        assert_exact(engine, "f", "after the failure").await;
+        assert_eq!(number(engine, "SELECT sum(v) FROM s").await, 8);
+    }
+}
+
+#[tokio::test]
+async fn flows_in_the_background_are_woken_by_an_insert_and_wake_the_flows_on_them() {
+    let fixture = engine(KINDS[0]).await;
+    let engine = &fixture.engine;
+    run(engine, SOURCE).await;
+    run(
+        engine,
+        "CREATE FLOW g SINK TO g_sink WITH ('min_refresh' = '1 ms') AS
+           SELECT date_trunc('day', hour) AS day, sum(n) AS n FROM f_sink GROUP BY day",
+    )
+    .await;
+    let tasks = engine.spawn_flows();
+    let arrives = async |total: i64| {
+        for _ in 0..2_000 {
+            if number(engine, "SELECT coalesce(sum(n), 0) FROM g_sink").await == total {
+                return;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+        panic!("the flow on the flow never had {total} rows");
+    };
+    arrives(1).await;
+    run(engine, "INSERT INTO cpu VALUES ('2024-03-01 11:20:00', 'b', 0.5)").await;
+    arrives(2).await;
+    for task in tasks {
+        task.stop(std::time::Duration::from_secs(5)).await;
+    }
+}
