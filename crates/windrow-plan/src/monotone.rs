@@ -47,9 +47,8 @@ fn interval_shift(inner: &Expr, whole: &Expr, column: &DataType) -> Monotonicity
 }
 
 fn cast(inner: &Expr, to: &DataType, column: &DataType) -> Monotonicity {
-    let in_zone = |data_type: &DataType| {
-        matches!(data_type, DataType::Timestamp(_, Some(zone)) if !is_utc(zone))
-    };
+    let in_zone =
+        |data_type: &DataType| matches!(data_type, DataType::Timestamp(_, Some(zone)) if !is_utc(zone));
     match to {
         DataType::Int64 => monotonicity(inner, column),
         // Local time repeats itself where clocks are put back, so a change between local and absolute time is not

@@ -15,7 +15,11 @@ use windrow_time::{InstantRange, Window};
 fn schema() -> SchemaRef {
     Arc::new(Schema::new(vec![
         Field::new("ts", DataType::Timestamp(TimeUnit::Millisecond, None), false),
-        Field::new("zoned", DataType::Timestamp(TimeUnit::Millisecond, Some("America/New_York".into())), true),
+        Field::new(
+            "zoned",
+            DataType::Timestamp(TimeUnit::Millisecond, Some("America/New_York".into())),
+            true,
+        ),
         Field::new("host", DataType::Utf8, true),
         Field::new("v", DataType::Int64, true),
         Field::new("Odd \"Name\".x", DataType::Float64, true),
@@ -264,7 +268,8 @@ async fn a_query_merges_or_says_every_reason_why_not() {
 
 #[tokio::test]
 async fn a_limit_on_windows_lies_directly_over_the_scan() {
-    let (_, plan) = plan("SELECT date_trunc('day', ts) AS d FROM (SELECT * FROM t WHERE v > 1) q GROUP BY d").await;
+    let (_, plan) =
+        plan("SELECT date_trunc('day', ts) AS d FROM (SELECT * FROM t WHERE v > 1) q GROUP BY d").await;
     let ranges = [InstantRange::new(0, 60_000), InstantRange::new(120_000, i64::MAX)];
     let limited = limit_to_ranges(&plan, "ts", &ranges).unwrap();
     expect![[r#"
@@ -282,7 +287,8 @@ async fn a_limit_on_windows_lies_directly_over_the_scan() {
 
 #[tokio::test]
 async fn a_derived_sink_has_the_window_as_time_index_and_the_other_keys_as_key() {
-    let query = "SELECT count(*) AS n, host, date_trunc('day', ts) AS d, max(zoned) AS last FROM t GROUP BY d, host";
+    let query =
+        "SELECT count(*) AS n, host, date_trunc('day', ts) AS d, max(zoned) AS last FROM t GROUP BY d, host";
     let (session, planned) = plan(query).await;
     let time_index = |_: &_| Some("ts".to_owned());
     let window = find_time_window(&planned, &session.state(), time_index).unwrap().unwrap();
@@ -310,13 +316,30 @@ async fn outputs_are_matched_by_name_then_by_position() {
     let (ms, us, s) = (TimeUnit::Millisecond, TimeUnit::Microsecond, TimeUnit::Second);
     let cases: Vec<(&str, Vec<Field>)> = vec![
         ("any order", vec![field("n", DataType::Int64), field("host", DataType::Utf8), time("w", ms)]),
-        ("another name, by position", vec![time("hour", us), field("host", DataType::Utf8), field("n", DataType::Int32)]),
-        ("update time", vec![time("w", ms), field("host", DataType::Utf8), field("n", DataType::Int64), time("at", ms)]),
+        (
+            "another name, by position",
+            vec![time("hour", us), field("host", DataType::Utf8), field("n", DataType::Int32)],
+        ),
+        (
+            "update time",
+            vec![time("w", ms), field("host", DataType::Utf8), field("n", DataType::Int64), time("at", ms)],
+        ),
         ("missing", vec![time("w", ms), field("host", DataType::Utf8)]),
-        ("extra", vec![time("w", ms), field("host", DataType::Utf8), field("n", DataType::Int64), field("more", DataType::Utf8)]),
+        (
+            "extra",
+            vec![
+                time("w", ms),
+                field("host", DataType::Utf8),
+                field("n", DataType::Int64),
+                field("more", DataType::Utf8),
+            ],
+        ),
         ("another type", vec![time("w", ms), field("host", DataType::Boolean), field("n", DataType::Int64)]),
         ("coarser time", vec![time("w", s), field("host", DataType::Utf8), field("n", DataType::Int64)]),
-        ("another name and place", vec![time("w", ms), field("n", DataType::Int64), field("place", DataType::Utf8)]),
+        (
+            "another name and place",
+            vec![time("w", ms), field("n", DataType::Int64), field("place", DataType::Utf8)],
+        ),
     ];
     let mut found = String::new();
     for (name, fields) in cases {

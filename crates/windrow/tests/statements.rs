@@ -344,7 +344,8 @@ async fn a_refresh_that_fails_loses_nothing() {
         .await;
         engine.refresh_until_idle().await.expect("a refresh");
         // The sum of the first hour does not fit the sink's column; the other hour is new.
-        run(engine, "INSERT INTO t VALUES ('2024-01-01 10:30:00', 5000000000), ('2024-01-01 12:00:00', 7)").await;
+        run(engine, "INSERT INTO t VALUES ('2024-01-01 10:30:00', 5000000000), ('2024-01-01 12:00:00', 7)")
+            .await;
         let error = engine.refresh_until_idle().await.expect_err("it does not fit").to_string();
         assert!(error.starts_with("flow f: "), "{error}");
         assert_eq!(number(engine, "SELECT sum(v) FROM s").await, 1, "nothing of the refresh is in the sink");
