@@ -11,7 +11,7 @@ use crate::progress;
 const SCRIPT: &str = "examples/flights.sql";
 
 /// What the first build costs, roughly: DataFusion is most of it.
-const FIRST_BUILD_CORE_MINUTES: usize = 20;
+const FIRST_BUILD_CORE_MINUTES: usize = 9;
 
 pub(crate) fn run(args: &[String]) -> Result {
     eprintln!("{}", announcement(cores()));
