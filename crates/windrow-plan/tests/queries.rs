@@ -29,16 +29,18 @@ fn schema() -> SchemaRef {
 async fn plan(query: &str) -> (SessionContext, LogicalPlan) {
     let session = SessionContext::new();
     for table in ["t", "u"] {
-        session.register_table(table, Arc::new(EmptyTable::new(schema()))).unwrap();
+        session.register_table(table, Arc::new(EmptyTable::new(schema()))).expect("a new name");
     }
-    let plan = session.state().create_logical_plan(query).await.unwrap();
+    let plan = session.state().create_logical_plan(query).await.expect("a query");
     (session, plan)
 }
 
 async fn window(query: &str, time_index: &str) -> Result<TimeWindow, String> {
     let (session, plan) = plan(query).await;
     let time_index = |_: &_| Some(time_index.to_owned());
-    find_time_window(&plan, &session.state(), time_index).unwrap().map_err(|reason| reason.to_string())
+    find_time_window(&plan, &session.state(), time_index)
+        .expect("a plan that can be walked")
+        .map_err(|reason| reason.to_string())
 }
 
 /// Each query with the kind of its windows and the one at 2024-02-29T12:00:00Z, or why it has none.
@@ -53,7 +55,7 @@ async fn check_windows(time_index: &str, queries: &[&str], expected: Expect) {
                     Window::Months(_) => "months",
                     Window::Opaque(_) => "opaque",
                 };
-                let labels = window.labels_of(range).unwrap();
+                let labels = window.labels_of(range).expect("labels");
                 format!("{kind} {range}, labels {labels}, output {}", window.output())
             }
             Err(reason) => format!("none: {reason}"),
