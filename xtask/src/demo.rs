@@ -72,8 +72,8 @@ mod tests {
 
     #[test]
     fn announcement_estimates_by_the_number_of_cores() {
-        assert!(announcement(2).contains("about 10 minutes on 2 cores"));
+        assert!(announcement(2).contains("about 5 minutes on 2 cores"));
         assert!(announcement(64).contains("about 1 minute on 64 cores"));
-        assert!(announcement(1).contains("about 20 minutes on 1 core."));
+        assert!(announcement(1).contains("about 9 minutes on 1 core."));
     }
 }
