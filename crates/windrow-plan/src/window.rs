@@ -6,17 +6,18 @@ use std::sync::Arc;
 use arrow::array::{AsArray, Int64Array, RecordBatch};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Int64Type, Schema};
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, ExprSchema, TableReference};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::simplify::SimplifyContext;
-use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::physical_expr::PhysicalExpr;
 use windrow_time::{InstantRange, OpaqueWindow, TimeUnit, Window};
 
 use crate::PlanError;
-use crate::lower::propose_grid;
-use crate::monotone::{Monotonicity, is_constant, monotonicity};
+use crate::lower::{Known, instants_in, is_constant, lower, zones_in};
+use crate::probe::{Shown, agrees, probes, shown};
 use crate::shape::{chain, outputs_over_aggregate, over_scan, unstable_function};
 
 /// The time window of a query: which instants of the source fall together, and which value names them.
@@ -24,6 +25,7 @@ use crate::shape::{chain, outputs_over_aggregate, over_scan, unstable_function};
 pub struct TimeWindow {
     window: Window,
     label: Label,
+    domain: InstantRange,
     source: TableReference,
     time_index: String,
     output: usize,
@@ -31,9 +33,11 @@ pub struct TimeWindow {
 
 /// The value of the window expression at an instant.
 #[derive(Debug, Clone)]
-struct Label {
+pub(crate) struct Label {
     expr: Arc<dyn PhysicalExpr>,
     schema: Arc<Schema>,
+    /// The instants at which it is evaluated.
+    evaluable: InstantRange,
 }
 
 /// Why a query has no time window.
@@ -61,6 +65,13 @@ pub enum NoTimeWindow {
         /// The part of it that decreases.
         part: String,
     },
+    /// A group key is an expression of the time index, but has no value at instants between others.
+    Undefined {
+        /// The key.
+        key: String,
+        /// The part of it that is to blame.
+        part: String,
+    },
     /// The window is no column of the result.
     NotInOutput(String),
 }
@@ -83,6 +94,10 @@ impl fmt::Display for NoTimeWindow {
             Self::NotMonotone { key, part } => {
                 write!(f, "its group key {key} does not grow with time, because of {part}")
             }
+            Self::Undefined { key, part } => write!(
+                f,
+                "its group key {key} has no value at some instants between others that have one, because of {part}"
+            ),
             Self::NotInOutput(key) => write!(f, "its time window {key} is not in the SELECT list"),
         }
     }
@@ -128,20 +143,27 @@ pub fn find_time_window(
         }
         let expr = simplified(expr, &chain.scan.projected_schema, state)?;
         let label = Label::new(&expr, &time_index, &column_type, state)?;
-        if let Some(part) = decreasing_part(&expr, &label, &column_type)? {
-            refusal.get_or_insert(NoTimeWindow::NotMonotone { key: key.to_string(), part });
-            continue;
-        }
-        if !matches!(label.data_type()?, DataType::Timestamp(..)) {
-            continue;
-        }
+        let known = lower(&expr, &chain.scan.projected_schema, label.unit())?;
+        let is_timestamp = matches!(label.data_type()?, DataType::Timestamp(..));
+        let window = match known {
+            Known::Decreasing(part) => Err(Refusal::Decreasing(part)),
+            _ if !is_timestamp => continue,
+            known => windows_of(known, &expr, &label, &column_type)?,
+        };
+        let window = match window {
+            Ok(window) => window,
+            Err(reason) => {
+                refusal.get_or_insert(reason.of_key(key));
+                continue;
+            }
+        };
         let Some(output) = outputs.iter().position(|&column| column == Some(index)) else {
             refusal.get_or_insert(NoTimeWindow::NotInOutput(key.to_string()));
             continue;
         };
-        let window = windows_of(&expr, &label, &column_type);
         let candidate = TimeWindow {
             window,
+            domain: label.domain(),
             label,
             source: chain.scan.table_name.clone(),
             time_index: time_index.clone(),
@@ -168,56 +190,44 @@ fn simplified(expr: Expr, schema: &DFSchema, state: &SessionState) -> Result<Exp
     Ok(simplifier.simplify(simplifier.coerce(expr, schema)?)?)
 }
 
-/// The part of `expr` that decreases: by analysis where its functions are known, else by its values at many instants.
-fn decreasing_part(expr: &Expr, label: &Label, column_type: &DataType) -> Result<Option<String>, PlanError> {
-    match monotonicity(expr, column_type) {
-        Monotonicity::Monotone => Ok(None),
-        Monotonicity::Decreasing(part) => Ok(Some(part)),
-        Monotonicity::Unknown(part) => {
-            let labels: Vec<i64> = label.at_all(&probes(label.unit()))?.into_iter().flatten().collect();
-            let grows = labels.windows(2).all(|pair| pair[0] <= pair[1]);
-            Ok((!grows || labels.is_empty()).then_some(part))
+/// What keeps an expression from being a window, and which part of it.
+enum Refusal {
+    Decreasing(String),
+    Undefined(String),
+}
+
+impl Refusal {
+    fn of_key(self, key: &Expr) -> NoTimeWindow {
+        let key = key.to_string();
+        match self {
+            Self::Decreasing(part) => NoTimeWindow::NotMonotone { key, part },
+            Self::Undefined(part) => NoTimeWindow::Undefined { key, part },
         }
     }
 }
 
-/// Instants from 1700 to 2200, sorted: every 15 minutes of 2024, in which every change of a clock falls between two of
-/// them; every 30 days otherwise.
-fn probes(unit: TimeUnit) -> Vec<i64> {
-    let mut seconds: Vec<i64> = Vec::new();
-    let new_year_2024 = 1_704_067_200;
-    seconds.extend((0..366 * 96).map(|k| new_year_2024 + k * 900));
-    seconds.extend((-3_287..2_800).map(|k| k * 2_592_001));
-    seconds.extend([-1, 0, 1, 2, 59, 60, 61]);
-    seconds.sort_unstable();
-    seconds.dedup();
-    seconds.into_iter().filter_map(|second| second.checked_mul(unit.per_second())).collect()
-}
-
-/// The windows of the expression: a grid where one is known and agrees with the expression's own values, else those
-/// that its values show.
-fn windows_of(expr: &Expr, label: &Label, column_type: &DataType) -> Window {
-    let grid = propose_grid(expr, label.unit(), column_type).filter(|grid| agrees(grid, label));
-    grid.unwrap_or_else(|| {
-        let label = label.clone();
-        Window::Opaque(OpaqueWindow::new(move |instant| match label.at(instant) {
-            Ok(Some(value)) => Ok(value),
-            Ok(None) => Err("it is NULL".into()),
-            Err(error) => Err(error.to_string()),
-        }))
-    })
-}
-
-fn agrees(grid: &Window, label: &Label) -> bool {
-    let value = |instant: i64| label.at(instant).ok().flatten();
-    probes(label.unit()).into_iter().step_by(137).all(|instant| {
-        let range = grid.range_of(instant);
-        let Some(here) = value(instant) else { return true };
-        let same = |t: i64| value(t).is_none_or(|there| there == here);
-        let other = |t: i64| value(t).is_none_or(|there| there != here);
-        same(range.start())
-            && range.upper().is_none_or(|end| same(end - 1) && other(end))
-            && range.lower().is_none_or(|start| other(start - 1))
+/// The windows of the expression: by analysis where its functions are known and its values agree, else those that its
+/// values show.
+fn windows_of(
+    known: Known,
+    expr: &Expr,
+    label: &Label,
+    column_type: &DataType,
+) -> Result<Result<Window, Refusal>, PlanError> {
+    let zones = zones_in(expr, column_type)?;
+    let probes = probes(label.unit(), &zones, &instants_in(expr, label.unit())?);
+    let part = match known {
+        Known::Windows(window) if agrees(&window, label, &probes, &zones) => return Ok(Ok(window)),
+        Known::Windows(_) => expr.to_string(),
+        Known::Decreasing(part) | Known::Unknown(part) => part,
+    };
+    Ok(match shown(label, &probes) {
+        Shown::Monotone => {
+            let label = label.clone();
+            Ok(Window::Opaque(OpaqueWindow::new(move |instant| label.at(instant))))
+        }
+        Shown::Decreasing => Err(Refusal::Decreasing(part)),
+        Shown::Hole | Shown::Nothing => Err(Refusal::Undefined(part)),
     })
 }
 
@@ -231,28 +241,67 @@ impl Label {
         let schema = Arc::new(Schema::new(vec![Field::new(time_index, column_type.clone(), true)]));
         let unqualified = expr.clone().transform_columns(Column::new_unqualified(time_index))?;
         let df_schema = DFSchema::try_from(Arc::clone(&schema))?;
-        Ok(Self { expr: state.create_physical_expr(unqualified, &df_schema)?, schema })
+        let evaluable = evaluable(&unqualified, column_type, &df_schema)?;
+        Ok(Self { expr: state.create_physical_expr(unqualified, &df_schema)?, schema, evaluable })
     }
 
     fn data_type(&self) -> Result<DataType, PlanError> {
         Ok(self.expr.data_type(&self.schema)?)
     }
 
-    fn unit(&self) -> TimeUnit {
+    pub(crate) fn unit(&self) -> TimeUnit {
         match self.schema.field(0).data_type() {
             DataType::Timestamp(unit, _) => (*unit).into(),
             _ => TimeUnit::Nanosecond,
         }
     }
 
-    fn at(&self, instant: i64) -> Result<Option<i64>, PlanError> {
-        Ok(self.evaluate(&[instant])?.first().copied().flatten())
+    fn at(&self, instant: i64) -> Option<i64> {
+        self.at_all(&[instant]).first().copied().flatten()
     }
 
-    /// The values at all of these instants; none where the expression fails.
-    fn at_all(&self, instants: &[i64]) -> Result<Vec<Option<i64>>, PlanError> {
-        // One instant beyond what a function can represent fails the whole batch; then each is asked alone.
-        self.evaluate(instants).or_else(|_| Ok(instants.iter().map(|&t| self.at(t).ok().flatten()).collect()))
+    /// The values at all of these instants; none where the expression fails or is not evaluated.
+    pub(crate) fn at_all(&self, instants: &[i64]) -> Vec<Option<i64>> {
+        let evaluable = self.evaluable;
+        let asked: Vec<i64> =
+            instants.iter().copied().filter(|&instant| evaluable.contains(instant)).collect();
+        let mut values = self.evaluate_parts(&asked).into_iter();
+        let value = |&instant: &i64| if evaluable.contains(instant) { values.next().flatten() } else { None };
+        instants.iter().map(value).collect()
+    }
+
+    fn evaluate_parts(&self, instants: &[i64]) -> Vec<Option<i64>> {
+        // One instant beyond what a function can represent fails the whole batch; a half of it may do.
+        self.evaluate(instants).unwrap_or_else(|_| match instants {
+            [] | [_] => vec![None; instants.len()],
+            _ => {
+                let (left, right) = instants.split_at(instants.len() / 2);
+                [self.evaluate_parts(left), self.evaluate_parts(right)].concat()
+            }
+        })
+    }
+
+    /// From the first instant at which the expression has a value to the last.
+    fn domain(&self) -> InstantRange {
+        let evaluable = self.evaluable;
+        let Some(somewhere) =
+            [0, evaluable.start(), evaluable.last()].into_iter().find(|&t| self.at(t).is_some())
+        else {
+            return evaluable;
+        };
+        // Expressions fail only beyond both ends of what they can represent.
+        let edge = |mut inside: i64, mut outside: i64| {
+            if self.at(outside).is_some() {
+                return outside;
+            }
+            while inside.abs_diff(outside) > 1 {
+                let middle = inside.midpoint(outside);
+                if self.at(middle).is_some() { inside = middle } else { outside = middle }
+            }
+            inside
+        };
+        let (first, last) = (edge(somewhere, evaluable.start()), edge(somewhere, evaluable.last()));
+        InstantRange::new(first, last + 1)
     }
 
     fn evaluate(&self, instants: &[i64]) -> Result<Vec<Option<i64>>, PlanError> {
@@ -261,6 +310,26 @@ impl Label {
         let labels = self.expr.evaluate(&batch)?.into_array(batch.num_rows())?;
         Ok(cast(&labels, &DataType::Int64)?.as_primitive::<Int64Type>().iter().collect())
     }
+}
+
+/// The years 1 to 9999, as far as all timestamps in the expression can hold them, and two days from the ends of what
+/// those can: some functions overflow there.
+fn evaluable(expr: &Expr, column_type: &DataType, schema: &DFSchema) -> Result<InstantRange, PlanError> {
+    const YEARS: (i64, i64) = (-62_135_596_800, 253_402_300_800);
+    let unit_of = |data_type: &DataType| match data_type {
+        DataType::Timestamp(unit, _) => Some(TimeUnit::from(*unit)),
+        _ => None,
+    };
+    let unit = unit_of(column_type).unwrap_or(TimeUnit::Nanosecond);
+    let mut finest = unit;
+    expr.apply(|part| {
+        finest = finest.max(unit_of(&part.get_type(schema)?).unwrap_or(finest));
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    let ratio = unit.nanos() / finest.nanos();
+    let (first, last) = (i64::MIN / ratio + 2 * unit.per_day(), i64::MAX / ratio - 2 * unit.per_day());
+    let year = |second: i64| second.saturating_mul(unit.per_second()).clamp(first, last);
+    Ok(InstantRange::new(year(YEARS.0), year(YEARS.1)))
 }
 
 trait TransformColumns: Sized {
@@ -305,21 +374,50 @@ impl TimeWindow {
         self.output
     }
 
+    /// The instants whose window has a value: beyond, the expression is NULL or fails, and rows are in no window.
+    #[must_use]
+    pub fn domain(&self) -> InstantRange {
+        self.domain
+    }
+
     /// The values that name the windows in `range`, which begins and ends with a window, as a range of values in
     /// the output column's own unit.
     ///
     /// # Errors
     /// When the expression cannot be evaluated at a bound.
     pub fn labels_of(&self, range: InstantRange) -> Result<InstantRange, PlanError> {
-        let start = match range.lower() {
-            Some(start) => self.label.at(start)?.unwrap_or(i64::MIN),
-            None => i64::MIN,
-        };
-        let end = match range.upper() {
-            Some(end) => self.label.at(end)?.unwrap_or(i64::MAX),
-            None => i64::MAX,
-        };
+        let start = range.lower().map_or(i64::MIN, |start| self.least_label_from(start));
+        let end = range.upper().map_or(i64::MAX, |end| self.least_label_from(end));
         Ok(InstantRange::new(start, end))
+    }
+
+    /// The value at `instant`, or at the first one after it that has one; `i64::MIN` and `i64::MAX` stand for the value
+    /// before all and after all.
+    fn least_label_from(&self, instant: i64) -> i64 {
+        let value = |instant: i64| self.label.at(instant);
+        if instant <= self.domain.start() {
+            return i64::MIN;
+        }
+        if !self.domain.contains(instant) {
+            return i64::MAX;
+        }
+        if let Some(value) = value(instant) {
+            return value;
+        }
+        // A local time that does not occur, or twice: the next that occurs once is not as far away as double the time.
+        let mut distance = 1;
+        while self.domain.contains(instant.saturating_add(distance)) {
+            if value(instant + distance).is_some() {
+                let (mut without, mut with) = (instant, instant + distance);
+                while with - without > 1 {
+                    let middle = without.midpoint(with);
+                    if value(middle).is_some() { with = middle } else { without = middle }
+                }
+                return value(with).unwrap_or(i64::MAX);
+            }
+            distance = distance.saturating_mul(2);
+        }
+        i64::MAX
     }
 
     /// The window whose value is `label`, or in whose place it would be: the window of the last instant whose value
@@ -329,16 +427,14 @@ impl TimeWindow {
     /// When the window of that instant cannot be found.
     pub fn window_labelled(&self, label: i64) -> Result<InstantRange, PlanError> {
         // Most expressions name a window by its first instant.
-        let names = |instant: i64| self.label.at(instant).ok().flatten();
+        let names = |instant: i64| self.label.at(instant);
         if names(label) == Some(label) {
             return Ok(self.window.try_range_of(label)?);
         }
-        // Expressions fail only beyond both ends of what they can represent, so a failure is on the instant's side.
-        let not_above = |instant: i64| names(instant).map_or(instant < 0, |value| value <= label);
-        let (mut low, mut high) = (i64::MIN, i64::MAX);
+        let (mut low, mut high) = (self.domain.start(), self.domain.last());
         while low < high {
             let middle = ((i128::from(low) + i128::from(high) + 1).div_euclid(2)) as i64;
-            if not_above(middle) { low = middle } else { high = middle - 1 }
+            if self.least_label_from(middle) <= label { low = middle } else { high = middle - 1 }
         }
         Ok(self.window.try_range_of(low)?)
     }

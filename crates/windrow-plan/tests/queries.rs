@@ -52,7 +52,7 @@ async fn check_windows(time_index: &str, queries: &[&str], expected: Expect) {
                 let range = window.window().range_of(1_709_208_000_000);
                 let kind = match window.window() {
                     Window::Fixed(_) => "fixed",
-                    Window::Months(_) => "months",
+                    Window::Calendar(_) => "calendar",
                     Window::Opaque(_) => "opaque",
                 };
                 let labels = window.labels_of(range).expect("labels");
@@ -84,6 +84,15 @@ async fn windows_are_found_under_aliases_casts_subqueries_and_shifts() {
             "WITH c AS (SELECT ts AS moment FROM t) SELECT date_trunc('day', moment) AS d FROM c GROUP BY d",
             "SELECT date_trunc('day', ts) AS d, date_trunc('hour', ts) AS h FROM t GROUP BY d, h",
             "SELECT to_timestamp_millis(CAST(ts AS BIGINT) / 1000 * 1000) AS w FROM t GROUP BY w",
+            "SELECT to_timestamp_millis(CAST(ts AS BIGINT) - CAST(ts AS BIGINT) % 1000) AS w FROM t GROUP BY w",
+            "SELECT date_trunc('hour', ts AT TIME ZONE 'America/New_York') AS w FROM t GROUP BY w",
+            "SELECT date_trunc('day', ts AT TIME ZONE 'UTC' AT TIME ZONE 'America/New_York') AS w FROM t GROUP BY w",
+            "SELECT date_trunc('day', to_local_time(ts AT TIME ZONE 'UTC' AT TIME ZONE 'Asia/Kathmandu')) AS w FROM t GROUP BY w",
+            "SELECT date_trunc('month', ts + INTERVAL '6 hours') AS w FROM t GROUP BY w",
+            "SELECT date_trunc('month', date_bin(INTERVAL '1 hour', ts)) AS w FROM t GROUP BY w",
+            "SELECT date_bin(INTERVAL '7 minutes', date_trunc('hour', ts)) AS w FROM t GROUP BY w",
+            "SELECT date_bin(INTERVAL '1 month', ts, TIMESTAMP '2023-10-31T10:00:00') AS w FROM t GROUP BY w",
+            "SELECT date_trunc('day', ts::timestamp(0)) AS w FROM t GROUP BY w",
         ],
         expect![[r#"
             SELECT date_bin(INTERVAL '1 hour', ts) AS w, count(*) FROM t GROUP BY w
@@ -91,9 +100,9 @@ async fn windows_are_found_under_aliases_casts_subqueries_and_shifts() {
             SELECT count(*), date_bin(INTERVAL '90 minutes', ts, TIMESTAMP '2001-01-01T00:10:00') FROM t GROUP BY 2
                 fixed [1709203200000, 1709208600000), labels [1709203200000, 1709208600000), output 1
             SELECT date_bin(INTERVAL '2 months', ts) AS w FROM t GROUP BY w
-                months [1704067200000, 1709251200000), labels [1704067200000, 1709251200000), output 0
+                calendar [1704067200000, 1709251200000), labels [1704067200000, 1709251200000), output 0
             SELECT date_trunc('month', ts) AS w, host FROM t GROUP BY host, w
-                months [1706745600000, 1709251200000), labels [1706745600000, 1709251200000), output 0
+                calendar [1706745600000, 1709251200000), labels [1706745600000, 1709251200000), output 0
             SELECT date_trunc('week', ts) AS w FROM t GROUP BY w
                 fixed [1708905600000, 1709510400000), labels [1708905600000, 1709510400000), output 0
             SELECT ts FROM t GROUP BY ts
@@ -103,9 +112,9 @@ async fn windows_are_found_under_aliases_casts_subqueries_and_shifts() {
             SELECT date_bin(INTERVAL '1 hour', ts::timestamp(9)) AS w FROM t GROUP BY w
                 fixed [1709208000000, 1709211600000), labels [1709208000000000000, 1709211600000000000), output 0
             SELECT date_bin(INTERVAL '1 hour', ts) + INTERVAL '1 hour' AS w FROM t GROUP BY w
-                opaque [1709208000000, 1709211600000), labels [1709211600000, 1709215200000), output 0
+                fixed [1709208000000, 1709211600000), labels [1709211600000, 1709215200000), output 0
             SELECT date_bin(INTERVAL '1 hour', ts + INTERVAL '10 minutes') AS w FROM t GROUP BY w
-                opaque [1709207400000, 1709211000000), labels [1709208000000, 1709211600000), output 0
+                fixed [1709207400000, 1709211000000), labels [1709208000000, 1709211600000), output 0
             SELECT q.w FROM (SELECT date_trunc('day', x) AS w FROM (SELECT ts AS x FROM t a WHERE v > 1) b) q GROUP BY q.w
                 fixed [1709164800000, 1709251200000), labels [1709164800000, 1709251200000), output 0
             WITH c AS (SELECT ts AS moment FROM t) SELECT date_trunc('day', moment) AS d FROM c GROUP BY d
@@ -114,6 +123,24 @@ async fn windows_are_found_under_aliases_casts_subqueries_and_shifts() {
                 fixed [1709208000000, 1709211600000), labels [1709208000000, 1709211600000), output 1
             SELECT to_timestamp_millis(CAST(ts AS BIGINT) / 1000 * 1000) AS w FROM t GROUP BY w
                 opaque [1709208000000, 1709208001000), labels [1709208000000, 1709208001000), output 0
+            SELECT to_timestamp_millis(CAST(ts AS BIGINT) - CAST(ts AS BIGINT) % 1000) AS w FROM t GROUP BY w
+                opaque [1709208000000, 1709208001000), labels [1709208000000, 1709208001000), output 0
+            SELECT date_trunc('hour', ts AT TIME ZONE 'America/New_York') AS w FROM t GROUP BY w
+                fixed [1709208000000, 1709211600000), labels [1709226000000000000, 1709229600000000000), output 0
+            SELECT date_trunc('day', ts AT TIME ZONE 'UTC' AT TIME ZONE 'America/New_York') AS w FROM t GROUP BY w
+                calendar [1709182800000, 1709269200000), labels [1709182800000000000, 1709269200000000000), output 0
+            SELECT date_trunc('day', to_local_time(ts AT TIME ZONE 'UTC' AT TIME ZONE 'Asia/Kathmandu')) AS w FROM t GROUP BY w
+                calendar [1709144100000, 1709230500000), labels [1709164800000000000, 1709251200000000000), output 0
+            SELECT date_trunc('month', ts + INTERVAL '6 hours') AS w FROM t GROUP BY w
+                calendar [1706724000000, 1709229600000), labels [1706745600000, 1709251200000), output 0
+            SELECT date_trunc('month', date_bin(INTERVAL '1 hour', ts)) AS w FROM t GROUP BY w
+                calendar [1706745600000, 1709251200000), labels [1706745600000, 1709251200000), output 0
+            SELECT date_bin(INTERVAL '7 minutes', date_trunc('hour', ts)) AS w FROM t GROUP BY w
+                opaque [1709208000000, 1709211600000), labels [1709207640000, 1709211420000), output 0
+            SELECT date_bin(INTERVAL '1 month', ts, TIMESTAMP '2023-10-31T10:00:00') AS w FROM t GROUP BY w
+                calendar [1709200800000, 1711879200000), labels [1709200800000, 1711879200000), output 0
+            SELECT date_trunc('day', ts::timestamp(0)) AS w FROM t GROUP BY w
+                opaque [1709164800000, 1709251200000), labels [1709164800, 1709251200), output 0
         "#]],
     )
     .await;
@@ -150,7 +177,6 @@ async fn queries_without_window_say_why() {
             "SELECT date_trunc('day', ts) AS d, host FROM t GROUP BY ROLLUP (d, host)",
             "SELECT to_timestamp_millis(-CAST(ts AS BIGINT)) AS w FROM t GROUP BY w",
             "SELECT to_timestamp_millis(CAST(ts AS BIGINT) % 7000) AS w FROM t GROUP BY w",
-            "SELECT date_trunc('hour', ts AT TIME ZONE 'America/New_York') AS w FROM t GROUP BY w",
             "SELECT d, count(*) FROM (SELECT date_trunc('day', ts) AS d, v FROM t GROUP BY 1, 2) GROUP BY d",
             "SELECT date_trunc('day', ts) AS d FROM t GROUP BY d UNION ALL SELECT date_trunc('day', ts) FROM u GROUP BY 1",
         ],
@@ -185,8 +211,6 @@ async fn queries_without_window_say_why() {
                 none: its group key to_timestamp_millis((- CAST(t.ts AS Int64))) does not grow with time
             SELECT to_timestamp_millis(CAST(ts AS BIGINT) % 7000) AS w FROM t GROUP BY w
                 none: its group key to_timestamp_millis(CAST(t.ts AS Int64) % Int64(7000)) does not grow with time
-            SELECT date_trunc('hour', ts AT TIME ZONE 'America/New_York') AS w FROM t GROUP BY w
-                none: its group key date_trunc(Utf8("hour"), CAST(t.ts AS Timestamp(ns, "America/New_York"))) does not grow with time, because of the change of time zone CAST(t.ts AS Timestamp(ns, "America/New_York"))
             SELECT d, count(*) FROM (SELECT date_trunc('day', ts) AS d, v FROM t GROUP BY 1, 2) GROUP BY d
                 none: it has an aggregate over an aggregate
             SELECT date_trunc('day', ts) AS d FROM t GROUP BY d UNION ALL SELECT date_trunc('day', ts) FROM u GROUP BY 1
@@ -199,11 +223,26 @@ async fn queries_without_window_say_why() {
 #[tokio::test]
 async fn local_time_is_no_window_because_clocks_are_put_back() {
     for query in [
-        "SELECT date_trunc('minute', zoned::timestamp(3)) AS w FROM t GROUP BY w",
         "SELECT to_local_time(zoned) AS w FROM t GROUP BY w",
+        "SELECT date_bin(INTERVAL '1 minute', to_local_time(zoned)) AS w FROM t GROUP BY w",
+        // One minute after midnight, into the day before.
+        "SELECT date_trunc('day', to_local_time(zoned AT TIME ZONE 'America/St_Johns')) AS w FROM t GROUP BY w",
+        // The last days of January are all the last of February a month later, at the same times of day.
+        "SELECT date_trunc('hour', zoned::timestamp(3) + INTERVAL '1 month') AS w FROM t GROUP BY w",
     ] {
         let reason = window(query, "zoned").await.unwrap_err();
         assert!(reason.contains("does not grow with time"), "{reason}");
+    }
+}
+
+#[tokio::test]
+async fn an_expression_with_holes_is_no_window() {
+    for key in [
+        "date_trunc('minute', ts AT TIME ZONE 'Europe/Paris')",
+        "nullif(ts, TIMESTAMP '2023-04-05T06:07:08.9')",
+    ] {
+        let reason = window(&format!("SELECT {key} AS w FROM t GROUP BY w"), "ts").await.unwrap_err();
+        assert!(reason.contains("has no value at some instants between others"), "{reason}");
     }
 }
 

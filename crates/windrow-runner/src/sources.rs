@@ -3,7 +3,7 @@
 use windrow_plan::{SinkMatch, TimeWindow};
 use windrow_state::{DirtySet, SequenceRange, Watermarks};
 use windrow_table::{Changes, SinkTable, SourceTable, TableError};
-use windrow_time::{TimeUnit, Window};
+use windrow_time::{InstantRange, TimeUnit, Window};
 
 use crate::RefreshError;
 
@@ -37,7 +37,7 @@ pub(crate) async fn source_news(
     };
     let mut found = Vec::new();
     for instants in changes.appended.iter().chain(&changes.rewritten) {
-        window.mark(instants.as_ref(), |range| found.push(range))?;
+        found.extend(window.mark(instants.as_ref())?.into_ranges());
     }
     Ok(Some(SourceNews {
         now,
@@ -76,13 +76,12 @@ pub(crate) async fn sink_news(
     let mut labels = Vec::new();
     let each = Window::fixed(0, 1)?;
     for instants in changes.appended.iter().chain(&changes.rewritten) {
-        each.mark(instants.as_ref(), |range| labels.push(range.start()))?;
+        labels.extend(each.mark(instants.as_ref())?.into_ranges());
     }
-    labels.sort_unstable();
-    labels.dedup();
+    InstantRange::coalesce(&mut labels);
     let mut changed = Vec::new();
-    for label in labels {
-        changed.push(window.window_labelled(matched.in_output_unit(label, label_unit))?);
+    for label in labels.iter().flat_map(|&range| each.windows_in(range)) {
+        changed.push(window.window_labelled(matched.in_output_unit(label?.start(), label_unit))?);
     }
     Ok(Some(SinkNews { now, changed: DirtySet::from(changed) }))
 }

@@ -59,7 +59,7 @@ struct Refresh<'a> {
     flow: &'a Flow,
     window: &'a TimeWindow,
     source: &'a Arc<dyn SourceTable>,
-    /// What is kept up to date; the rest has expired.
+    /// What is kept up to date; the rest has expired, or is in no window.
     live: InstantRange,
     now_millis: i64,
 }
@@ -111,8 +111,8 @@ impl Refresh<'_> {
             }
         };
         let mut news = news;
-        news.touched.expire(self.live.start());
-        let progress = progress.distrust(&sink_news.changed).expire(self.live.start());
+        news.touched.keep(self.live);
+        let progress = progress.distrust(&sink_news.changed).keep(self.live);
         Ok(Situation { progress, news, sink_at: sink_news.now, reason })
     }
 
@@ -284,7 +284,7 @@ async fn source_news_of_all(
 }
 
 impl Flow {
-    /// The instants of the source that have not expired, from the start of a window on.
+    /// The instants of the source that are in a window, and that have not expired, from the start of a window on.
     ///
     /// # Errors
     /// When the window of the bound cannot be found.
@@ -293,7 +293,9 @@ impl Flow {
     }
 
     fn live_range_at(&self, window: &TimeWindow, now_millis: i64) -> Result<InstantRange, RefreshError> {
-        let Some(expire_after) = self.definition.options.expire_after else { return Ok(InstantRange::ALL) };
+        let Some(expire_after) = self.definition.options.expire_after else {
+            return Ok(window.domain());
+        };
         let source = source_of(self, window)?;
         let unit = source.spec().time_unit().unwrap_or(TimeUnit::Millisecond);
         let bound_nanos = i128::from(now_millis) * 1_000_000
@@ -301,7 +303,8 @@ impl Flow {
         let bound = bound_nanos.div_euclid(i128::from(unit.nanos()));
         let bound = bound.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
         let first_live = window.window().try_range_of(bound)?.start();
-        Ok(InstantRange::new(first_live, i64::MAX))
+        let domain = window.domain();
+        Ok(InstantRange::new(first_live.max(domain.start()), domain.end()))
     }
 
     pub(crate) fn scheduled_time(&self, now_millis: i64) -> Option<i64> {

@@ -148,13 +148,11 @@ impl DirtySet {
         Ok(count)
     }
 
-    /// Drops what lies before `live_from` (the start of a window): those windows are not kept up to date any more.
-    pub fn expire(&mut self, live_from: i64) {
-        self.ranges.retain(|range| range.end() > live_from || range.upper().is_none());
-        if let Some(first) = self.ranges.first_mut()
-            && first.start() < live_from
-        {
-            *first = InstantRange::new(live_from, first.end());
+    /// Drops what lies outside of `live`, which begins and ends with a window: those windows are not kept up to date.
+    pub fn keep(&mut self, live: InstantRange) {
+        self.ranges.retain(|range| range.overlaps(live));
+        for range in &mut self.ranges {
+            *range = InstantRange::new(range.start().max(live.start()), range.end().min(live.end()));
         }
     }
 
@@ -347,7 +345,7 @@ mod tests {
                         dirty.subtract(&chunk);
                         naive.retain(|n| !chunk.ranges().iter().any(|r| r.contains(n * WIDTH)));
                     }
-                    _ => { dirty.expire(start * WIDTH); naive.retain(|&n| n >= start); }
+                    _ => { dirty.keep(InstantRange::new(start * WIDTH, i64::MAX)); naive.retain(|&n| n >= start); }
                 }
                 let numbers: BTreeSet<i64> = dirty.ranges().iter()
                     .flat_map(|r| (r.start() / WIDTH)..(r.end() / WIDTH)).collect();

@@ -1,6 +1,7 @@
 //! The pair that a flow's progress is.
 
 use serde::{Deserialize, Serialize};
+use windrow_time::InstantRange;
 
 use crate::{DirtySet, Watermarks};
 
@@ -95,11 +96,11 @@ impl Progress {
         Self { checkpoint: self.checkpoint.clone(), dirty }
     }
 
-    /// Forgets the dirty windows before `live_from`, the start of a window.
+    /// Forgets the dirty windows outside of `live`, which begins and ends with a window.
     #[must_use]
-    pub fn expire(&self, live_from: i64) -> Self {
+    pub fn keep(&self, live: InstantRange) -> Self {
         let mut dirty = self.dirty.clone();
-        dirty.expire(live_from);
+        dirty.keep(live);
         Self { checkpoint: self.checkpoint.clone(), dirty }
     }
 

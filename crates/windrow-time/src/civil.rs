@@ -20,7 +20,7 @@ pub(crate) fn month_of_day(day: i128) -> i128 {
 }
 
 /// The first day (since 1970-01-01) of the month that is `month` months after January 1970.
-pub(crate) fn first_day_of_month(month: i128) -> i128 {
+pub(crate) fn start_of_month(month: i128) -> i128 {
     let from_march = month - 2;
     let year = 1970 + from_march.div_euclid(12);
     let month_from_march = from_march.rem_euclid(12);
@@ -29,6 +29,11 @@ pub(crate) fn first_day_of_month(month: i128) -> i128 {
     let day_of_year = (153 * month_from_march + 2) / 5;
     let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
     era * DAYS_PER_ERA + day_of_era - DAYS_TO_EPOCH
+}
+
+/// How many days after the first of its month `day` is.
+pub(crate) fn day_in_month(day: i128) -> i128 {
+    day - start_of_month(month_of_day(day))
 }
 
 #[cfg(test)]
@@ -47,7 +52,7 @@ mod tests {
             ((1900 - 1970) * 12 + 2, -25_508), // 1900-03-01: 1900 is not
             ((2200 - 1970) * 12, 84_006),      // 2200-01-01
         ] {
-            assert_eq!(first_day_of_month(month), day, "month {month}");
+            assert_eq!(start_of_month(month), day, "month {month}");
         }
     }
 
@@ -55,7 +60,7 @@ mod tests {
     fn every_day_of_twelve_centuries_is_in_its_month() {
         let mut month = month_of_day(-250_000);
         for day in -250_000..200_000 {
-            if day == first_day_of_month(month + 1) {
+            if day == start_of_month(month + 1) {
                 month += 1;
             }
             assert_eq!(month_of_day(day), month, "day {day}");

@@ -18,15 +18,21 @@
 //! assert_eq!(month.range_of(1_709_208_000).width(), Some(29 * 86_400));
 //! ```
 
+mod calendar;
 mod civil;
+mod grid;
 mod mark;
 mod opaque;
 mod range;
 mod unit;
 mod window;
+mod zone;
 
-pub use mark::{MarkError, MarkSummary};
+pub use calendar::{Calendar, CalendarStep};
+pub use grid::FixedGrid;
+pub use mark::{MarkError, Marks};
 pub use opaque::OpaqueWindow;
 pub use range::InstantRange;
 pub use unit::TimeUnit;
-pub use window::{FixedGrid, MonthGrid, Window, WindowError};
+pub use window::{Window, WindowError};
+pub use zone::{LocalOffsets, Zone, ZoneError};

@@ -43,6 +43,12 @@ impl InstantRange {
         self.end
     }
 
+    /// The last instant in the range; of an empty range, the one before its start.
+    #[must_use]
+    pub const fn last(self) -> i64 {
+        if self.end == i64::MAX { i64::MAX } else { self.end.saturating_sub(1) }
+    }
+
     /// The lower bound as a condition: `None` where every instant is above it.
     #[must_use]
     pub const fn lower(self) -> Option<i64> {
@@ -80,6 +86,29 @@ impl InstantRange {
             && !other.is_empty()
             && (self.start < other.end || other.end == i64::MAX)
             && (other.start < self.end || self.end == i64::MAX)
+    }
+
+    /// Joins the ranges that overlap or touch, and sorts what is left: the fewest ranges with the same instants.
+    ///
+    /// ```
+    /// use windrow_time::InstantRange;
+    ///
+    /// let mut ranges = [(60, 120), (0, 60), (200, 300), (250, 260)].map(|(a, b)| InstantRange::new(a, b)).to_vec();
+    /// InstantRange::coalesce(&mut ranges);
+    /// assert_eq!(ranges, [InstantRange::new(0, 120), InstantRange::new(200, 300)]);
+    /// ```
+    pub fn coalesce(ranges: &mut Vec<Self>) {
+        ranges.retain(|range| !range.is_empty());
+        if !ranges.is_sorted_by_key(|range| range.start) {
+            ranges.sort_unstable_by_key(|range| range.start);
+        }
+        ranges.dedup_by(|next, joined| {
+            let touches = next.start <= joined.end;
+            if touches {
+                joined.end = joined.end.max(next.end);
+            }
+            touches
+        });
     }
 
     /// `end - start`, or `None` where that does not fit an `i64`.

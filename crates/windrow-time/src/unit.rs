@@ -1,6 +1,6 @@
 //! The unit of an instant.
 
-use arrow::datatypes::TimeUnit as ArrowUnit;
+use arrow_schema::TimeUnit as ArrowUnit;
 use serde::{Deserialize, Serialize};
 
 /// The unit that an `i64` instant counts, since 1970-01-01T00:00:00Z.
