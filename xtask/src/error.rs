@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::path::PathBuf;
 use std::process::{ExitCode, ExitStatus};
 
 pub(crate) type Result<T = ()> = std::result::Result<T, Error>;
@@ -18,6 +19,8 @@ pub(crate) enum Error {
     Metadata(cargo_metadata::Error),
     /// A build succeeded without making the program that was asked for.
     NoProgram,
+    /// A bench has left no median in this file.
+    NoMedian(PathBuf),
     /// Tidy found this many violations.
     Untidy(usize),
     /// A step of ci failed.
@@ -47,6 +50,7 @@ impl fmt::Display for Error {
             Self::Failed { line, status } => write!(f, "`{line}` failed ({status})"),
             Self::Metadata(source) => write!(f, "could not read the workspace: {source}"),
             Self::NoProgram => f.write_str("the build made no program `windrow`"),
+            Self::NoMedian(file) => write!(f, "the bench has left no median in {}", file.display()),
             Self::Untidy(1) => f.write_str("tidy found 1 violation"),
             Self::Untidy(count) => write!(f, "tidy found {count} violations"),
             Self::Step(name) => write!(f, "the step `{name}` failed; run it alone with `cargo xtask {name}`"),

@@ -5,6 +5,7 @@
 //! Invariant: this crate depends on no crate of the workspace, so that it builds in seconds and can look at
 //! them even while they do not compile.
 
+mod bench;
 mod cargo;
 mod ci;
 mod demo;
@@ -59,6 +60,12 @@ const TASKS: &[Task] = &[
         args: Some("[cargo test args…]"),
         help: "run all tests, doc tests too (`-p CRATE`: only those of one crate)",
         run: steps::test,
+    },
+    Task {
+        name: "bench",
+        args: Some("[windows]"),
+        help: "run the benches named, or all, and compare them with their targets",
+        run: bench::run,
     },
     Task {
         name: "doc",

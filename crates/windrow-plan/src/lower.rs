@@ -16,8 +16,8 @@ const NANOS_PER_DAY: i128 = 24 * NANOS_PER_HOUR;
 /// What is known of an expression of the time index from the functions in it.
 #[derive(Debug)]
 pub(crate) enum Known {
-    /// The windows of its values.
-    Windows(Window),
+    /// The windows of its values, which are whole numbers of `step` nanoseconds.
+    Windows { window: Window, step: i128 },
     /// It decreases somewhere, because of this part.
     Decreasing(String),
     /// Nothing is known of this part: only values can tell.
@@ -28,8 +28,11 @@ pub(crate) enum Known {
 pub(crate) fn lower(expr: &Expr, schema: &DFSchema, unit: TimeUnit) -> Result<Known, PlanError> {
     let lowering = Lowering { schema, unit };
     Ok(match lowering.image(expr)? {
-        Image::Instant { .. } => Window::fixed(0, 1).map_or_else(|_| unknown(expr), Known::Windows),
-        Image::Windows { window, .. } => Known::Windows(window),
+        Image::Instant { .. } => match Window::fixed(0, 1) {
+            Ok(window) => Known::Windows { window, step: nanos(unit) },
+            Err(_) => unknown(expr),
+        },
+        Image::Windows { window, step, .. } => Known::Windows { window, step },
         Image::Local { .. } | Image::Absolute { .. } => unknown(expr),
         Image::Decreasing(part) => Known::Decreasing(part),
         Image::Unknown(part) => Known::Unknown(part),

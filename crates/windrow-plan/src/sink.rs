@@ -30,6 +30,9 @@ pub struct SinkColumns {
 
 /// The columns that a sink for `plan` is created with: the output columns, an update time, and where no group key is
 /// a timestamp, a placeholder for the time index.
+///
+/// The time index is in the unit of the source where that can hold what names the windows: `AT TIME ZONE` makes
+/// nanoseconds of any timestamp, which most tables cannot store.
 #[must_use]
 pub fn derive_sink(plan: &LogicalPlan, window: Option<&TimeWindow>) -> SinkColumns {
     let output = plan.schema().as_arrow();
@@ -42,7 +45,13 @@ pub fn derive_sink(plan: &LogicalPlan, window: Option<&TimeWindow>) -> SinkColum
         .fields()
         .iter()
         .enumerate()
-        .map(|(index, field)| Field::new(field.name(), plain(field.data_type()), Some(index) != time_index))
+        .map(|(index, field)| {
+            let data_type = match window {
+                Some(window) if Some(index) == time_index => in_unit_of_source(field.data_type(), window),
+                _ => plain(field.data_type()),
+            };
+            Field::new(field.name(), data_type, Some(index) != time_index)
+        })
         .collect();
     fields.push(Field::new(UPDATE_TIME, DataType::Timestamp(ArrowUnit::Millisecond, None), true));
     if time_index.is_none() {
@@ -51,6 +60,17 @@ pub fn derive_sink(plan: &LogicalPlan, window: Option<&TimeWindow>) -> SinkColum
         fields.push(Field::new(PLACEHOLDER_TIME_INDEX, placeholder, false));
     }
     SinkColumns { schema: Arc::new(Schema::new(fields)), time_index, primary_key }
+}
+
+fn in_unit_of_source(data_type: &DataType, window: &TimeWindow) -> DataType {
+    match data_type {
+        DataType::Timestamp(unit, zone)
+            if TimeUnit::from(*unit) > window.unit() && window.names_fit(window.unit()) =>
+        {
+            DataType::Timestamp(window.unit().into(), zone.clone())
+        }
+        other => other.clone(),
+    }
 }
 
 /// The outputs that are group keys, in the order of the output; of a `DISTINCT`, all of them.
@@ -106,12 +126,18 @@ impl SinkMatch {
     ///
     /// # Errors
     /// [`PlanError::SinkMismatch`] with what is extra, missing, doubled or of another type.
-    pub fn new(output: &Schema, sink: &SinkColumns, fill_nulls: bool) -> Result<Self, PlanError> {
-        let contents = contents(output, sink, fill_nulls).map_err(|problem| PlanError::SinkMismatch {
-            problem,
-            output: Arc::new(output.clone()),
-            sink: Arc::clone(&sink.schema),
-        })?;
+    pub fn new(
+        output: &Schema,
+        window: Option<&TimeWindow>,
+        sink: &SinkColumns,
+        fill_nulls: bool,
+    ) -> Result<Self, PlanError> {
+        let contents =
+            contents(output, window, sink, fill_nulls).map_err(|problem| PlanError::SinkMismatch {
+                problem,
+                output: Arc::new(output.clone()),
+                sink: Arc::clone(&sink.schema),
+            })?;
         Ok(Self { sink: sink.clone(), contents })
     }
 
@@ -150,7 +176,8 @@ impl SinkMatch {
     #[must_use]
     pub fn in_output_unit(&self, instant: i64, to: TimeUnit) -> i64 {
         let from = self.time_unit().unwrap_or(to);
-        instant.div_euclid((from.per_second() / to.per_second()).max(1))
+        let labels = scale(InstantRange::new(instant, instant), from, to);
+        labels.start()
     }
 
     fn time_unit(&self) -> Option<TimeUnit> {
@@ -162,14 +189,20 @@ impl SinkMatch {
 }
 
 fn scale(range: InstantRange, from: TimeUnit, to: TimeUnit) -> InstantRange {
-    let factor = i128::from((to.per_second() / from.per_second()).max(1));
     let bound = |bound: Option<i64>, unbounded: i64| {
-        bound.map_or(i128::from(unbounded), |bound| i128::from(bound) * factor)
+        let nanos = |bound: i64| i128::from(bound) * i128::from(from.nanos());
+        // What is not a whole number of a coarser unit is in none of the sink's rows; of a row, in the last before it.
+        bound.map_or(i128::from(unbounded), |bound| nanos(bound).div_euclid(to.nanos().into()))
     };
     InstantRange::saturating(bound(range.lower(), i64::MIN), bound(range.upper(), i64::MAX))
 }
 
-fn contents(output: &Schema, sink: &SinkColumns, fill_nulls: bool) -> Result<Vec<Content>, String> {
+fn contents(
+    output: &Schema,
+    window: Option<&TimeWindow>,
+    sink: &SinkColumns,
+    fill_nulls: bool,
+) -> Result<Vec<Content>, String> {
     let columns = sink.schema.fields();
     let mut contents: Vec<Option<Content>> = vec![None; columns.len()];
     let mut unmatched = Vec::new();
@@ -217,7 +250,10 @@ fn contents(output: &Schema, sink: &SinkColumns, fill_nulls: bool) -> Result<Vec
     let contents: Vec<Content> = contents.into_iter().flatten().collect();
     for (column, content) in contents.iter().enumerate() {
         if let Content::Output(index) = content {
-            check_types(output.field(*index), columns[column].as_ref(), sink.time_index == Some(column))?;
+            check_families(output.field(*index), columns[column].as_ref())?;
+            if sink.time_index == Some(column) {
+                check_time_index(output.field(*index), columns[column].as_ref(), window)?;
+            }
         }
     }
     Ok(contents)
@@ -244,14 +280,19 @@ fn may_stand_for(field: &Field, sink: &SinkColumns, column: usize) -> bool {
         && Family::of(field.data_type()).fits(Family::of(target.data_type()))
 }
 
-fn check_types(output: &Field, column: &Field, is_time_index: bool) -> Result<(), String> {
+fn check_families(output: &Field, column: &Field) -> Result<(), String> {
     let (from, to) = (output.data_type(), column.data_type());
     if !Family::of(from).fits(Family::of(to)) {
         return Err(format!("{} is {from}, and the sink's {} is {to}", output.name(), column.name()));
     }
-    if let (true, DataType::Timestamp(from_unit, _), DataType::Timestamp(to_unit, _)) =
-        (is_time_index, from, to)
+    Ok(())
+}
+
+fn check_time_index(output: &Field, column: &Field, window: Option<&TimeWindow>) -> Result<(), String> {
+    let (from, to) = (output.data_type(), column.data_type());
+    if let (DataType::Timestamp(from_unit, _), DataType::Timestamp(to_unit, _)) = (from, to)
         && from_unit > to_unit
+        && !window.is_some_and(|window| window.names_fit((*to_unit).into()))
     {
         return Err(format!(
             "the sink's time index {} is in a coarser unit ({to}) than {} ({from}), so windows would fall together",

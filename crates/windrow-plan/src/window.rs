@@ -25,6 +25,8 @@ use crate::shape::{chain, outputs_over_aggregate, over_scan, unstable_function};
 pub struct TimeWindow {
     window: Window,
     label: Label,
+    /// What all values are whole numbers of, in nanoseconds, where that is known.
+    step: Option<i128>,
     domain: InstantRange,
     source: TableReference,
     time_index: String,
@@ -150,8 +152,8 @@ pub fn find_time_window(
             _ if !is_timestamp => continue,
             known => windows_of(known, &expr, &label, &column_type)?,
         };
-        let window = match window {
-            Ok(window) => window,
+        let (window, step) = match window {
+            Ok(found) => found,
             Err(reason) => {
                 refusal.get_or_insert(reason.of_key(key));
                 continue;
@@ -163,6 +165,7 @@ pub fn find_time_window(
         };
         let candidate = TimeWindow {
             window,
+            step,
             domain: label.domain(),
             label,
             source: chain.scan.table_name.clone(),
@@ -213,18 +216,20 @@ fn windows_of(
     expr: &Expr,
     label: &Label,
     column_type: &DataType,
-) -> Result<Result<Window, Refusal>, PlanError> {
+) -> Result<Result<(Window, Option<i128>), Refusal>, PlanError> {
     let zones = zones_in(expr, column_type)?;
     let probes = probes(label.unit(), &zones, &instants_in(expr, label.unit())?);
     let part = match known {
-        Known::Windows(window) if agrees(&window, label, &probes, &zones) => return Ok(Ok(window)),
-        Known::Windows(_) => expr.to_string(),
+        Known::Windows { window, step } if agrees(&window, label, &probes, &zones) => {
+            return Ok(Ok((window, Some(step))));
+        }
+        Known::Windows { .. } => expr.to_string(),
         Known::Decreasing(part) | Known::Unknown(part) => part,
     };
     Ok(match shown(label, &probes) {
         Shown::Monotone => {
             let label = label.clone();
-            Ok(Window::Opaque(OpaqueWindow::new(move |instant| label.at(instant))))
+            Ok((Window::Opaque(OpaqueWindow::new(move |instant| label.at(instant))), None))
         }
         Shown::Decreasing => Err(Refusal::Decreasing(part)),
         Shown::Hole | Shown::Nothing => Err(Refusal::Undefined(part)),
@@ -372,6 +377,18 @@ impl TimeWindow {
     #[must_use]
     pub fn output(&self) -> usize {
         self.output
+    }
+
+    /// The unit of the instants: that of the source's time index.
+    #[must_use]
+    pub fn unit(&self) -> TimeUnit {
+        self.label.unit()
+    }
+
+    /// Whether all values that name windows are known to be whole numbers of `unit`.
+    #[must_use]
+    pub fn names_fit(&self, unit: TimeUnit) -> bool {
+        self.step.is_some_and(|step| step % i128::from(unit.nanos()) == 0)
     }
 
     /// The instants whose window has a value: beyond, the expression is NULL or fails, and rows are in no window.

@@ -386,7 +386,7 @@ async fn outputs_are_matched_by_name_then_by_position() {
     for (name, fields) in cases {
         let time_index = fields.iter().position(|field| matches!(field.data_type(), DataType::Timestamp(..)));
         let sink = SinkColumns { schema: Arc::new(Schema::new(fields)), time_index, primary_key: vec![] };
-        let line = match SinkMatch::new(&output, &sink, false) {
+        let line = match SinkMatch::new(&output, None, &sink, false) {
             Ok(matched) => {
                 let columns: Vec<_> = (0..3).map(|output| matched.column_of(output)).collect();
                 format!("columns {columns:?}")

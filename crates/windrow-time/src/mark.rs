@@ -2,8 +2,8 @@
 //!
 //! The values are read in blocks. A sorted block is left window by window; a block of values that are all in one window
 //! costs the search for its least and greatest. What is left, blocks of unsorted values from several windows, is marked
-//! in a table with an entry for each window between the least and the greatest of those values, where there are not more
-//! windows than values, and sorted otherwise.
+//! in a table with a byte for each window between the least and the greatest of those values, where that is small, and sorted
+//! otherwise.
 
 use arrow_array::types::{
     ArrowTimestampType, TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType,
@@ -189,8 +189,7 @@ impl<'a> Marker<'a> {
             if self.current.contains(*last) {
                 return Ok(());
             }
-            let end = self.current.end();
-            values = &values[values.partition_point(|&value| value < end)..];
+            values = &values[leading(values, self.current.end())..];
         }
         Ok(())
     }
@@ -209,7 +208,8 @@ impl<'a> Marker<'a> {
             return Ok(());
         }
         let rest = std::mem::take(&mut self.rest);
-        let limit = self.rest_len.max(BLOCK) as u64;
+        // The table takes half the memory of the values at most.
+        let limit = (4 * self.rest_len as u64).max(BLOCK as u64);
         let mark = |numbering: &dyn Fn(&[i64], &mut [u8]), windows: u64| {
             let mut marked = vec![0_u8; windows as usize];
             blocks(values, nulls, rest.iter().copied(), |_, block| {
@@ -249,6 +249,17 @@ fn push(found: &mut Vec<InstantRange>, range: InstantRange) {
         }
         _ => found.push(range),
     }
+}
+
+/// How many values at the begin of the sorted `values` are before `end`: found in about twice the logarithm of it, as runs
+/// may be short.
+fn leading(values: &[i64], end: i64) -> usize {
+    let mut bound = 1;
+    while values.get(bound).is_some_and(|&value| value < end) {
+        bound *= 2;
+    }
+    let (from, to) = (bound / 2, values.len().min(bound + 1));
+    from + values[from..to].partition_point(|&value| value < end)
 }
 
 /// The least and the greatest value, with eight comparisons under way at a time.

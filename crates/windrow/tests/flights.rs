@@ -30,7 +30,18 @@ const FLIGHTS: &str = "
       SELECT date_trunc('month', sched_dep) AS time_window, count(*) AS flights, sum(air_time) AS air_time_sum,
         avg(distance) AS distance_avg, avg(CASE WHEN cancelled THEN 1.0 ELSE 0.0 END) AS cancel_rate
       FROM flights GROUP BY time_window;
+    CREATE FLOW local_days SINK TO local_days AS
+      SELECT date_trunc('day', sched_dep AT TIME ZONE 'UTC' AT TIME ZONE 'America/New_York') AS day, count(*) AS flights
+      FROM flights GROUP BY day;
+    CREATE FLOW local_months SINK TO local_months AS
+      SELECT date_trunc('month', sched_dep AT TIME ZONE 'UTC' AT TIME ZONE 'America/New_York') AS month,
+        count(*) AS flights
+      FROM flights GROUP BY month;
 ";
+
+/// The flights of each month of 2013 by the calendar of New York, as published with the data.
+const FLIGHTS_OF_MONTHS: [i64; 12] =
+    [27_004, 24_951, 28_834, 28_330, 28_796, 28_243, 29_425, 29_327, 27_574, 28_889, 27_268, 28_135];
 
 /// Loads `input` into `table` in batches out of order: the later half of the year, then a sprinkling of rows from
 /// everywhere, then what is left.
@@ -53,6 +64,25 @@ async fn load_out_of_order(
         reports.extend(engine.refresh_until_idle().await.unwrap_or_else(|error| panic!("{error}")));
     }
     reports
+}
+
+/// Panics unless the days and months of New York have the flights that were counted with its calendar.
+async fn assert_local_calendar(engine: &Engine) {
+    let days = expected("daily_new_york.csv");
+    let sql = format!("CREATE EXTERNAL TABLE expected_days STORED AS CSV LOCATION '{}'", days.display());
+    run(engine, &sql).await;
+    let sql = "SELECT count(*) FROM local_days s
+        FULL JOIN expected_days e ON CAST(to_local_time(s.day) AS DATE) = CAST(e.day AS DATE)
+        WHERE s.flights IS DISTINCT FROM e.flights";
+    assert_eq!(number(engine, sql).await, 0, "days that differ");
+    assert_eq!(number(engine, "SELECT count(*) FROM local_days").await, 365);
+    for (month, flights) in (1..).zip(FLIGHTS_OF_MONTHS) {
+        let sql = format!(
+            "SELECT flights FROM local_months WHERE date_part('month', to_local_time(month)) = {month}"
+        );
+        assert_eq!(number(engine, &sql).await, flights, "month {month}");
+    }
+    assert_eq!(number(engine, "SELECT count(*) FROM local_months").await, 12);
 }
 
 /// Panics unless `sink` has the rows of the expected file: the keys and exact columns the same, the others within a
@@ -116,7 +146,9 @@ async fn flights_equal_the_expected_results(kind: Kind) {
     assert_expected(engine, "monthly", "monthly.csv", &["time_window"], &["flights", "air_time_sum"], &near)
         .await;
 
-    for flow in ["hourly", "hourly_merged", "daily", "monthly"] {
+    assert_local_calendar(engine).await;
+
+    for flow in ["hourly", "hourly_merged", "daily", "monthly", "local_days", "local_months"] {
         assert_exact(engine, flow, "after the load").await;
     }
     let kinds = |flow: &str| -> Vec<MoveKind> {

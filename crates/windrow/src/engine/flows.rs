@@ -114,7 +114,7 @@ impl Inner {
             time_index: spec.time_index(),
             primary_key: spec.primary_key().to_vec(),
         };
-        let matched = SinkMatch::new(query.plan.schema().as_arrow(), &columns, false)?;
+        let matched = SinkMatch::new(query.plan.schema().as_arrow(), query.window.as_ref(), &columns, false)?;
         matched.align(query.plan.clone())?;
         if let Some(window) = &query.window
             && (spec.time_index().is_none() || matched.column_of(window.output()) != spec.time_index())
