@@ -1,13 +1,11 @@
 //! Windrow inside a program: a table and a flow in memory, rows from Arrow, an alert from the sink.
 //!
-//! `cargo run --example embed`
+//! `cargo run --profile demo --example embed`
 
 use std::sync::Arc;
 
-use arrow::array::{Float64Array, RecordBatch, StringArray, TimestampMillisecondArray};
-use datafusion::physical_plan::memory::MemoryStream;
+use arrow::array::{ArrayRef, Float64Array, RecordBatch, StringArray, TimestampMillisecondArray};
 use windrow::prelude::*;
-use windrow::table::{Commit, Write};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -20,25 +18,19 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
                FROM load GROUP BY minute, host",
         )
         .await?;
-    let table = engine.table("load").ok_or("the table was just made")?;
+    // The third sample is a minute late.
     for (time, usage) in [(1_700_000_000_000, 0.4), (1_700_000_061_000, 0.7), (1_700_000_002_000, 0.97)] {
-        let schema = Arc::clone(table.spec().schema());
-        let times = Arc::new(TimestampMillisecondArray::from(vec![time]));
-        let hosts = Arc::new(StringArray::from(vec!["web-1"]));
-        let batch = RecordBatch::try_new(
-            schema.clone(),
-            vec![times, hosts, Arc::new(Float64Array::from(vec![usage]))],
-        )?;
-        let rows = Box::pin(MemoryStream::try_new(vec![batch], schema, None)?);
-        table.commit(Commit { write: Write::Append, rows, progress: None, expected: None }).await?;
+        let columns: [(_, ArrayRef); 3] = [
+            ("ts", Arc::new(TimestampMillisecondArray::from(vec![time]))),
+            ("host", Arc::new(StringArray::from(vec!["web-1"]))),
+            ("usage", Arc::new(Float64Array::from(vec![usage]))),
+        ];
+        engine.insert("load", [RecordBatch::try_from_iter(columns)?]).await?;
         for report in engine.refresh_until_idle().await? {
-            println!(
-                "{}: {} of {} windows, {} rows",
-                report.flow, report.kind, report.windows, report.rows_written
-            );
+            println!("{}: {} of {} windows", report.flow, report.kind, report.windows);
         }
     }
-    let answers = engine.sql("SELECT minute, host, highest FROM load_per_minute ORDER BY minute").await?;
-    println!("{}", arrow::util::pretty::pretty_format_batches(answers[0].rows().unwrap_or_default())?);
+    let alerts = engine.sql("SELECT minute, host, highest FROM load_per_minute WHERE highest > 0.9").await?;
+    println!("{}", arrow::util::pretty::pretty_format_batches(alerts[0].rows().unwrap_or_default())?);
     Ok(())
 }

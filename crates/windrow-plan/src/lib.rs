@@ -5,7 +5,7 @@
 //! | module | question |
 //! |---|---|
 //! | `shape` | which nodes does the query have, and where do its columns come from? |
-//! | `window`, `lower`, `probe` | which group key is the time window, and which instants does a window hold? |
+//! | `window`, `label`, `lower`, `probe` | which group key is the time window, and which instants does a window hold? |
 //! | `filter` | how is a query limited to some windows? |
 //! | `sink` | which columns does the sink get, and which output goes into which column? |
 //! | `merge` | can the aggregate of new rows be merged with what the sink has, and how? |
@@ -14,6 +14,8 @@
 
 mod error;
 mod filter;
+mod label;
+mod literal;
 mod lower;
 mod merge;
 mod probe;

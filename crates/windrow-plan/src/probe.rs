@@ -2,7 +2,7 @@
 
 use windrow_time::{InstantRange, TimeUnit, Window, Zone};
 
-use crate::window::Label;
+use crate::label::Label;
 
 /// The years 1700 and 2200, in seconds.
 const YEARS: std::ops::Range<i64> = -8_520_336_000..7_258_118_400;

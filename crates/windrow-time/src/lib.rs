@@ -1,3 +1,5 @@
+//! Window math over instants.
+//!
 #![doc = include_str!("../README.md")]
 
 mod calendar;

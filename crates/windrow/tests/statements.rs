@@ -2,6 +2,9 @@
 
 mod common;
 
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, Int32Array, RecordBatch, StringArray, TimestampSecondArray};
 use common::{KINDS, assert_exact, engine, fails, number, run, table};
 use expect_test::expect;
 
@@ -383,5 +386,42 @@ async fn flows_in_the_background_are_woken_by_an_insert_and_wake_the_flows_on_th
     arrives(2).await;
     for task in tasks {
         task.stop(std::time::Duration::from_secs(5)).await;
+    }
+}
+
+#[tokio::test]
+async fn rows_are_inserted_from_arrow_by_the_names_of_their_columns() {
+    for &kind in KINDS {
+        let fixture = engine(kind).await;
+        let engine = &fixture.engine;
+        run(
+            engine,
+            "CREATE TABLE t (ts TIMESTAMP(3) TIME INDEX, host STRING, n BIGINT DEFAULT 7, PRIMARY KEY (host));
+             CREATE FLOW f SINK TO s AS SELECT date_trunc('day', ts) AS day, sum(n) AS n FROM t GROUP BY day",
+        )
+        .await;
+        let rows = |columns: &[(&str, ArrayRef)]| RecordBatch::try_from_iter(columns.to_vec()).expect("rows");
+        let hosts: ArrayRef = Arc::new(StringArray::from(vec!["a", "b"]));
+        let seconds: ArrayRef = Arc::new(TimestampSecondArray::from(vec![60, 120]));
+        let numbers: ArrayRef = Arc::new(Int32Array::from(vec![1, 2]));
+        let first = rows(&[("host", Arc::clone(&hosts)), ("ts", Arc::clone(&seconds))]);
+        assert_eq!(engine.insert("t", [first]).await.expect("rows"), 2);
+        // The same keys again: these rows take the place of the first.
+        let second = rows(&[("n", numbers), ("ts", Arc::clone(&seconds)), ("host", Arc::clone(&hosts))]);
+        assert_eq!(engine.insert("t", [second]).await.expect("rows"), 2);
+        engine.refresh_until_idle().await.expect("a refresh");
+        assert_exact(engine, "f", "after the inserts").await;
+        assert_eq!(number(engine, "SELECT sum(n) FROM s").await, 3, "{kind:?}");
+
+        assert_eq!(engine.insert("t", []).await.expect("nothing"), 0);
+        for (table, columns, said) in [
+            ("t", vec![("host", hosts.clone()), ("more", hosts.clone())], "no column more"),
+            ("t", vec![("host", hosts.clone())], "column ts needs a value"),
+            ("u", vec![("ts", seconds.clone())], "there is no table u"),
+        ] {
+            let error =
+                engine.insert(table, [rows(&columns)]).await.expect_err("they do not fit").to_string();
+            assert!(error.contains(said), "{error}");
+        }
     }
 }

@@ -6,6 +6,7 @@ use arrow::datatypes::{DataType, Schema, TimeUnit};
 use serde::{Deserialize, Serialize};
 use windrow_table::{SpecError, TableSpec};
 
+use super::EngineError;
 use crate::sql::{quote_name, quote_string};
 
 /// A table of Windrow's own.
@@ -42,6 +43,27 @@ pub(super) struct FlowDeclaration {
 }
 
 impl TableDeclaration {
+    pub(super) fn column_names(&self) -> Vec<String> {
+        self.schema.fields().iter().map(|field| field.name().clone()).collect()
+    }
+
+    /// Refuses columns that the table does not have, and such that are named twice.
+    pub(super) fn check_columns(&self, columns: &[String]) -> Result<(), EngineError> {
+        for (index, column) in columns.iter().enumerate() {
+            if self.schema.column_with_name(column).is_none() {
+                return Err(EngineError::Refused(format!(
+                    "table {} has no column {column}; it has {}",
+                    self.name,
+                    self.column_names().join(", ")
+                )));
+            }
+            if columns[..index].contains(column) {
+                return Err(EngineError::Refused(format!("column {column} is named twice")));
+            }
+        }
+        Ok(())
+    }
+
     pub(super) fn spec(&self) -> Result<TableSpec, SpecError> {
         let spec = TableSpec::new(self.schema.clone().into())?;
         let spec = match &self.time_index {

@@ -29,6 +29,7 @@ mod tables;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
+use arrow::array::RecordBatch;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use windrow_runner::{Flow, FlowTask, MoveKind, RefreshListener, RefreshReport};
 use windrow_table::SinkTable;
@@ -171,6 +172,20 @@ impl Engine {
     #[must_use]
     pub fn table(&self, name: &str) -> Option<Arc<dyn SinkTable>> {
         self.0.registry.read().tables.get(name).and_then(|entry| entry.own().cloned())
+    }
+
+    /// Inserts rows into a table, as `INSERT` does: columns are matched by name and cast, those left out get their
+    /// default, a keyed table keeps the last row of each key. All batches have the columns of the first, and are one
+    /// commit. The answer is the number of rows.
+    ///
+    /// # Errors
+    /// When there is no such table, or the rows do not fit it.
+    pub async fn insert(
+        &self,
+        table: &str,
+        rows: impl IntoIterator<Item = RecordBatch>,
+    ) -> Result<u64, EngineError> {
+        self.0.insert_batches(table, rows.into_iter().collect()).await
     }
 
     /// Refreshes a flow until everything that was in its sources when this was called is in its sink; the flows that

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use arrow::array::RecordBatch;
 use datafusion::common::{Column, DFSchema, ScalarValue};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast, lit};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
@@ -44,7 +45,38 @@ impl Inner {
 
     pub(super) async fn insert(&self, insert: &Insert) -> Result<Answer, EngineError> {
         let (table, declaration) = self.writable(&insert.table)?;
-        let plan = self.rows_to_insert(insert, &declaration).await?;
+        let all = declaration.column_names();
+        let columns = if insert.columns.is_empty() { &all } else { &insert.columns };
+        declaration.check_columns(columns)?;
+        let query = self.with_defaults(&insert.source, columns, &declaration)?;
+        let source = self.plan_query(&query).await?;
+        let rows = self.write_rows(table.as_ref(), &declaration, source, columns).await?;
+        Ok(Answer::Changed { verb: "inserted", rows })
+    }
+
+    /// Inserts rows whose columns have the names of the table's.
+    pub(super) async fn insert_batches(
+        &self,
+        name: &str,
+        rows: Vec<RecordBatch>,
+    ) -> Result<u64, EngineError> {
+        let (table, declaration) = self.writable(&TableName::bare(name))?;
+        let Some(first) = rows.first() else { return Ok(0) };
+        let columns: Vec<String> = first.schema().fields().iter().map(|field| field.name().clone()).collect();
+        declaration.check_columns(&columns)?;
+        let source = self.session.read_batches(rows)?.into_unoptimized_plan();
+        self.write_rows(table.as_ref(), &declaration, source, &columns).await
+    }
+
+    /// Commits the rows of `source`, whose outputs are `columns`, and wakes up whom that concerns.
+    async fn write_rows(
+        &self,
+        table: &dyn SinkTable,
+        declaration: &TableDeclaration,
+        source: LogicalPlan,
+        columns: &[String],
+    ) -> Result<u64, EngineError> {
+        let plan = self.with_all_columns(source, columns, declaration)?;
         let state = self.session.state();
         let physical = state.create_physical_plan(&plan).await?;
         let rows = self.reported(execute_stream(physical, state.task_ctx())?);
@@ -54,7 +86,7 @@ impl Inner {
         };
         let done = table.commit(Commit { write, rows, progress: None, expected: None }).await?;
         self.notify_users(&declaration.name);
-        Ok(Answer::Changed { verb: "inserted", rows: done.rows_added })
+        Ok(done.rows_added)
     }
 
     fn writable(&self, name: &TableName) -> Result<(Arc<dyn SinkTable>, Arc<TableDeclaration>), EngineError> {
@@ -64,28 +96,13 @@ impl Inner {
         }
     }
 
-    /// The rows of an `INSERT`, with all columns of the table.
-    async fn rows_to_insert(
+    /// The rows of `source`, whose outputs are `columns`, with all columns of the table.
+    fn with_all_columns(
         &self,
-        insert: &Insert,
+        source: LogicalPlan,
+        columns: &[String],
         declaration: &TableDeclaration,
     ) -> Result<LogicalPlan, EngineError> {
-        let all: Vec<String> = declaration.schema.fields().iter().map(|field| field.name().clone()).collect();
-        let columns = if insert.columns.is_empty() { &all } else { &insert.columns };
-        for (index, column) in columns.iter().enumerate() {
-            if !all.contains(column) {
-                return Err(EngineError::Refused(format!(
-                    "table {} has no column {column}; it has {}",
-                    insert.table,
-                    all.join(", ")
-                )));
-            }
-            if columns[..index].contains(column) {
-                return Err(EngineError::Refused(format!("column {column} is named twice")));
-            }
-        }
-        let query = self.with_defaults(&insert.source, columns, declaration)?;
-        let source = self.plan_query(&query).await?;
         let given = source.schema().fields().len();
         if given != columns.len() {
             return Err(EngineError::Refused(format!(
@@ -95,7 +112,7 @@ impl Inner {
             )));
         }
         let output = Arc::clone(source.schema());
-        let mut values = Vec::with_capacity(all.len());
+        let mut values = Vec::with_capacity(declaration.schema.fields().len());
         for field in declaration.schema.fields() {
             let value = match columns.iter().position(|column| column == field.name()) {
                 Some(index) => Expr::Column(Column::from(output.qualified_field(index))),
