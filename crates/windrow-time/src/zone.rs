@@ -115,7 +115,7 @@ impl Zone {
 
     /// The first second after `second`, and not after `until`, at which another offset begins.
     ///
-    /// Two changes within [`LONGEST_SHIFT`] of each other would not be seen; no zone has such.
+    /// Two changes within 26 hours of each other would not be seen; no zone has such.
     #[must_use]
     pub fn next_change(&self, second: i64, until: i64) -> Option<i64> {
         let mut from = second;
