@@ -63,7 +63,7 @@ const TASKS: &[Task] = &[
     },
     Task {
         name: "bench",
-        args: Some("[windows]"),
+        args: Some("[windows | merger]…"),
         help: "run the benches named, or all, and compare them with their targets",
         run: bench::run,
     },

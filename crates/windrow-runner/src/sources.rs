@@ -1,7 +1,7 @@
 //! What the source and the sink of a flow say about what changed.
 
 use windrow_plan::{SinkMatch, TimeWindow};
-use windrow_state::{DirtySet, SequenceRange, Watermarks};
+use windrow_state::{DirtyMarks, DirtySet, SequenceRange, Watermarks};
 use windrow_table::{Changes, SinkTable, SourceTable, TableError};
 use windrow_time::{InstantRange, TimeUnit, Window};
 
@@ -35,13 +35,13 @@ pub(crate) async fn source_news(
             Err(error) => return Err(error.into()),
         }
     };
-    let mut found = Vec::new();
+    let mut marks = DirtyMarks::default();
     for instants in changes.appended.iter().chain(&changes.rewritten) {
-        found.extend(window.mark(instants.as_ref())?.into_ranges());
+        marks.extend(window.mark(instants.as_ref())?.into_ranges());
     }
     Ok(Some(SourceNews {
         now,
-        touched: DirtySet::from(found),
+        touched: marks.into_set(),
         appends_only: changes.are_appends(),
         appended_rows: changes.appended_rows(),
     }))

@@ -13,7 +13,7 @@ mod progress;
 mod watermarks;
 
 pub use cadence::{Backoff, Cadence, EvalSchedule};
-pub use dirty::{ChunkLimits, DirtySet};
+pub use dirty::{ChunkLimits, DirtyMarks, DirtySet};
 pub use labels::{Coverage, Decision, Mode, Reason};
 pub use moves::{Approach, Move, Outlook, decide};
 pub use progress::{Progress, ProgressError};

@@ -31,6 +31,22 @@ impl FixedGrid {
         (instant - i128::from(self.origin)).div_euclid(self.width.into())
     }
 
+    /// How many windows the range touches, counted up to `limit`.
+    #[inline]
+    pub(crate) fn count_in(self, range: InstantRange, limit: u64) -> u64 {
+        // Most questions are whether it is more than a few, and are answered without a division.
+        if range.end().abs_diff(range.start()) >= limit.saturating_mul(self.width.unsigned_abs()) {
+            return limit;
+        }
+        let last = range.last();
+        let index = |instant: i64| instant.checked_sub(self.origin).map(|since| since.div_euclid(self.width));
+        let count = match (index(range.start()), index(last)) {
+            (Some(first), Some(last)) => last.abs_diff(first).checked_add(1),
+            _ => u64::try_from(self.index_of(last.into()) - self.index_of(range.start().into()) + 1).ok(),
+        };
+        count.unwrap_or(u64::MAX).min(limit)
+    }
+
     pub(crate) fn range_of(self, instant: i64) -> InstantRange {
         self.range_within_i64(instant).unwrap_or_else(|| {
             let start = i128::from(self.origin) + self.index_of(instant.into()) * i128::from(self.width);

@@ -198,14 +198,18 @@ impl Window {
     ///
     /// # Errors
     /// As [`Window::try_range_of`].
+    #[inline]
     pub fn count_in(&self, range: InstantRange, limit: u64) -> Result<u64, WindowError> {
         if range.is_empty() {
             return Ok(0);
         }
         if let Self::Fixed(grid) = self {
-            let count = grid.index_of(range.last().into()) - grid.index_of(range.start().into()) + 1;
-            return Ok(u64::try_from(count).unwrap_or(u64::MAX).min(limit));
+            return Ok(grid.count_in(range, limit));
         }
+        self.count_one_by_one(range, limit)
+    }
+
+    fn count_one_by_one(&self, range: InstantRange, limit: u64) -> Result<u64, WindowError> {
         let mut count = 0;
         for window in self.windows_in(range).take(limit.try_into().unwrap_or(usize::MAX)) {
             window?;
