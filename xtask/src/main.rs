@@ -10,6 +10,7 @@ mod cargo;
 mod ci;
 mod demo;
 mod error;
+mod model;
 mod progress;
 mod steps;
 mod tidy;
@@ -66,6 +67,12 @@ const TASKS: &[Task] = &[
         args: Some("[windows | merger]…"),
         help: "run the benches named, or all, and compare them with their targets",
         run: bench::run,
+    },
+    Task {
+        name: "model",
+        args: Some("[--deep]"),
+        help: "search all states of a refresh, and say how many there are",
+        run: model::run,
     },
     Task {
         name: "doc",

@@ -2,7 +2,7 @@
 
 use datafusion::error::DataFusionError;
 use windrow_plan::PlanError;
-use windrow_state::ProgressError;
+use windrow_state::{ProgressError, Reason};
 use windrow_table::TableError;
 use windrow_time::{MarkError, WindowError};
 use windrow_transport::ExecuteError;
@@ -23,6 +23,9 @@ pub enum RefreshError {
     /// A changed row has no window.
     #[error(transparent)]
     Mark(#[from] MarkError),
+    /// The executor has committed what it has not read.
+    #[error("what was committed is not proved: {0}")]
+    Unproved(Reason),
     /// The move would not have been true.
     #[error(transparent)]
     Progress(#[from] ProgressError),
@@ -41,6 +44,16 @@ impl From<DataFusionError> for RefreshError {
 }
 
 impl RefreshError {
+    /// Whether a source can no longer be read as it was to be: the next try reads a newer snapshot.
+    #[must_use]
+    pub fn is_stale(&self) -> bool {
+        matches!(
+            self,
+            Self::Table(TableError::Stale { .. })
+                | Self::Execute(ExecuteError::Table(TableError::Stale { .. }))
+        )
+    }
+
     /// Whether the refresh only has to be tried again: someone else wrote to the sink meanwhile.
     #[must_use]
     pub fn is_conflict(&self) -> bool {

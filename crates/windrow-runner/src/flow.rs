@@ -5,6 +5,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use datafusion::common::TableReference;
 use tokio::sync::Notify;
+use windrow_state::{FlowState, Progress};
 use windrow_table::{SinkTable, SourceTable};
 use windrow_transport::Executor;
 
@@ -25,24 +26,27 @@ pub struct Flow {
     pub(crate) definition: FlowDefinition,
     pub(crate) tables: FlowTables,
     pub(crate) executor: Arc<dyn Executor>,
-    /// One refresh at a time: the loop and a manual flush wait for each other here.
-    execution: tokio::sync::Mutex<()>,
+    /// One refresh at a time: the loop and a manual flush wait for each other here. The progress in it is that of the last
+    /// refresh; each begins with the one that the sink has.
+    execution: tokio::sync::Mutex<FlowState>,
     status: Mutex<FlowStatus>,
     pub(crate) wake: Notify,
 }
 
-/// How often a refresh is tried again when someone else writes to the sink at the same time.
-const CONFLICT_RETRIES: usize = 5;
+/// How often a refresh is tried again when someone else writes to the sink at the same time, or the source forgets what was
+/// to be read.
+const RETRIES: usize = 5;
 
 impl Flow {
     /// A flow that `executor` runs the queries of.
     #[must_use]
     pub fn new(definition: FlowDefinition, tables: FlowTables, executor: Arc<dyn Executor>) -> Self {
+        let state = FlowState::new(Progress::start(), definition.merge.is_ok());
         Self {
             definition,
             tables,
             executor,
-            execution: tokio::sync::Mutex::default(),
+            execution: tokio::sync::Mutex::new(state),
             status: Mutex::default(),
             wake: Notify::new(),
         }
@@ -76,16 +80,16 @@ impl Flow {
     /// # Errors
     /// When the query fails or a table cannot be read. Nothing is lost: the committed progress stands.
     pub async fn refresh(&self) -> Result<RefreshReport, RefreshError> {
-        let _one_at_a_time = self.execution.lock().await;
+        let mut state = self.execution.lock().await;
         let started = Instant::now();
         let mut tries = 0;
         let result = loop {
             let result = match &self.definition.window {
-                Some(window) => windowed::refresh(self, window, now_millis()).await,
+                Some(window) => windowed::refresh(self, window, &mut state, now_millis()).await,
                 None => full::refresh(self, now_millis()).await,
             };
             match result {
-                Err(error) if error.is_conflict() && tries < CONFLICT_RETRIES => tries += 1,
+                Err(error) if (error.is_conflict() || error.is_stale()) && tries < RETRIES => tries += 1,
                 other => break other,
             }
         };

@@ -8,7 +8,8 @@ use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
 use windrow_plan::{Merge, TimeWindow, in_ranges, limit_to_ranges};
 use windrow_state::{
-    Coverage, Decision, DirtySet, Move, Outlook, Progress, Reason, SequenceRange, Watermarks, decide,
+    Answer, Attempt, Coverage, Decision, DirtySet, FlowState, Move, News, Outlook, Progress, Proof, Reason,
+    SequenceRange, SinkCommits, Verdict, Watermarks,
 };
 use windrow_table::{LatestRows, ReadBounds, SourceTable, TableError, Write};
 use windrow_time::{InstantRange, TimeUnit};
@@ -20,6 +21,9 @@ use crate::{Flow, MoveKind, RefreshError, RefreshReport};
 
 /// A merge reads the sink under at most so many range conditions; clean windows between them are rewritten unchanged.
 const MERGE_RANGES: usize = 32;
+
+/// Both kinds of table do.
+const SINK_COMMITS: SinkCommits = SinkCommits::RowsWithProgress;
 
 /// Windows are counted for reports up to here.
 const COUNT_LIMIT: u64 = 10_000_000;
@@ -34,22 +38,30 @@ pub(crate) struct Refreshed {
 pub(crate) async fn refresh(
     flow: &Flow,
     window: &TimeWindow,
+    state: &mut FlowState,
     now_millis: i64,
 ) -> Result<Refreshed, RefreshError> {
     let source = source_of(flow, window)?;
     let refresh = Refresh { flow, window, source, live: flow.live_range_at(window, now_millis)?, now_millis };
     let situation = refresh.look().await?;
     let outlook = refresh.outlook(&situation).await?;
-    match decide(&situation.progress, &outlook)? {
+    *state = state.with_progress(situation.progress.clone());
+    match state.next_move(&outlook)? {
         Move::Idle => Ok(Refreshed {
             report: flow.report(MoveKind::Idle, Decision::Advance, Reason::None),
             progress: situation.progress,
         }),
         Move::Observe { next } => refresh.observe(&situation, next).await,
-        Move::Repair { observed, coverage } => refresh.repair(&situation, observed, coverage).await,
+        Move::Repair { observed, coverage } => refresh.repair(&situation, state, observed, coverage).await,
         Move::Merge { next } => match &flow.definition.merge {
-            Ok(merge) => refresh.merge(&situation, merge, next).await,
-            Err(_) => refresh.repair(&situation, situation.observed()?, Coverage::ScopedBaseRepair).await,
+            Ok(merge) => {
+                let attempt = state.merge(next, &outlook.news, SINK_COMMITS);
+                refresh.merge(&situation, state, merge, attempt).await
+            }
+            Err(_) => {
+                *state = state.clone().without_merges();
+                refresh.repair(&situation, state, situation.observed()?, Coverage::ScopedBaseRepair).await
+            }
         },
     }
 }
@@ -135,10 +147,11 @@ impl Refresh<'_> {
             repair_cost = source.max(news.appended_rows).saturating_add(replaced);
         }
         Ok(Outlook {
-            source: news.now.clone(),
-            touched: news.touched.clone(),
-            appends_only: news.appends_only,
-            mergeable,
+            news: News {
+                now: news.now.clone(),
+                touched: news.touched.clone(),
+                appends_only: news.appends_only,
+            },
             approach: self.flow.definition.options.approach,
             merge_cost,
             repair_cost,
@@ -148,7 +161,8 @@ impl Refresh<'_> {
     /// Only the progress is new.
     async fn observe(&self, situation: &Situation, next: Progress) -> Result<Refreshed, RefreshError> {
         let nothing = limit_to_ranges(&self.flow.definition.query, self.window.time_index(), &[])?;
-        self.commit(situation, nothing, Write::Append, vec![self.snapshot(&next)], next.clone()).await?;
+        let bounds = vec![self.snapshot(next.checkpoint())];
+        self.commit(situation, nothing, Write::Append, bounds, next.clone()).await?;
         Ok(Refreshed {
             report: self.flow.report(MoveKind::Observe, Decision::Advance, situation.reason),
             progress: next,
@@ -159,59 +173,82 @@ impl Refresh<'_> {
     async fn repair(
         &self,
         situation: &Situation,
+        state: &mut FlowState,
         observed: Progress,
         coverage: Coverage,
     ) -> Result<Refreshed, RefreshError> {
-        let window = self.window.window();
-        let chunk = observed.dirty().choose_chunk(window, self.flow.definition.options.limits)?;
-        let next = observed.repair(&chunk);
-        let query = limit_to_ranges(&self.flow.definition.query, self.window.time_index(), chunk.ranges())?;
-        let write = Write::Replace { ranges: self.labels(&chunk)? };
-        let bounds = vec![self.snapshot(&observed)];
-        let outcome = self.commit(situation, query, write, bounds, next.clone()).await?;
-        let more = !next.dirty().is_empty();
-        let (decision, reason) = match (more, situation.reason) {
-            (true, Reason::None) => (Decision::ContinueRepair, Reason::DirtyBacklogPending),
-            (true, reason) => (Decision::ContinueRepair, reason),
-            (false, reason) => (Decision::Advance, reason),
-        };
-        let report = RefreshReport {
-            coverage: Some(coverage),
-            windows: chunk.windows(window, COUNT_LIMIT)?,
-            more,
-            ..self.flow.report(MoveKind::Repair, decision, reason).with(&outcome)
-        };
-        Ok(Refreshed { report, progress: next })
+        let chunk =
+            observed.dirty().choose_chunk(self.window.window(), self.flow.definition.options.limits)?;
+        let attempt = state.repair(&observed, coverage, chunk, SINK_COMMITS);
+        let ranges = attempt.windows.ranges();
+        let query = limit_to_ranges(&self.flow.definition.query, self.window.time_index(), ranges)?;
+        let write = Write::Replace { ranges: self.labels(&attempt.windows)? };
+        let bounds = vec![self.snapshot(&attempt.fence)];
+        let result = self.commit(situation, query, write, bounds, attempt.next.clone()).await;
+        self.judge(situation, state, &attempt, MoveKind::Repair, result)
     }
 
     /// Aggregates only the new rows, and merges them with what the sink has for the windows they touch.
     async fn merge(
         &self,
         situation: &Situation,
+        state: &mut FlowState,
         merge: &Merge,
-        next: Progress,
+        attempt: Attempt,
     ) -> Result<Refreshed, RefreshError> {
         let definition = &self.flow.definition;
-        let cover = situation.news.touched.cover(MERGE_RANGES);
+        let cover = attempt.windows.cover(MERGE_RANGES);
         let ranges = self.labels(&cover)?;
         // No condition on the dirty windows: only rows that have expired, or are in no window, are left out.
         let delta = limit_to_ranges(&definition.query, self.window.time_index(), &[self.live])?;
         let merged = merge.plan(delta, self.sink_rows(&ranges)?, &definition.matched)?;
-        let appended = SequenceRange {
-            after: situation.progress.checkpoint().clone(),
-            upto: situation.news.now.clone(),
-        };
+        let appended =
+            SequenceRange { after: situation.progress.checkpoint().clone(), upto: attempt.fence.clone() };
         let bounds = vec![
             (self.window.source().clone(), ReadBounds::Appended(appended)),
             (definition.sink.clone(), ReadBounds::Snapshot(situation.sink_at.clone())),
         ];
-        let outcome = self.commit(situation, merged, Write::Replace { ranges }, bounds, next.clone()).await?;
-        let report = RefreshReport {
-            coverage: Some(Coverage::IncrementalDelta),
-            windows: situation.news.touched.windows(self.window.window(), COUNT_LIMIT)?,
-            ..self.flow.report(MoveKind::Merge, Decision::Advance, situation.reason).with(&outcome)
+        let write = Write::Replace { ranges };
+        let result = self.commit(situation, merged, write, bounds, attempt.next.clone()).await;
+        self.judge(situation, state, &attempt, MoveKind::Merge, result)
+    }
+
+    /// What came of an attempt.
+    fn judge(
+        &self,
+        situation: &Situation,
+        state: &mut FlowState,
+        attempt: &Attempt,
+        kind: MoveKind,
+        result: Result<FlowOutcome, RefreshError>,
+    ) -> Result<Refreshed, RefreshError> {
+        let answer = match &result {
+            Ok(outcome) => Answer::Written(self.proof(attempt, outcome)),
+            Err(error) if error.is_stale() => Answer::Stale,
+            Err(_) => Answer::Failed,
         };
-        Ok(Refreshed { report, progress: next })
+        // The executor reads exactly what it is asked to, or fails: there is nothing in between to ask about.
+        let Verdict { state: judged, decision, reason } = state.judge(attempt, &answer, |_| None);
+        *state = judged;
+        let outcome = result?;
+        if *state.progress() != attempt.next {
+            return Err(RefreshError::Unproved(reason));
+        }
+        // What arrived meanwhile is in the source's log, and comes next.
+        let more = !attempt.next.dirty().is_empty() || *attempt.next.checkpoint() != situation.news.now;
+        let reason = if situation.reason == Reason::None { reason } else { situation.reason };
+        let report = RefreshReport {
+            coverage: Some(attempt.coverage),
+            windows: attempt.windows.windows(self.window.window(), COUNT_LIMIT)?,
+            more,
+            ..self.flow.report(kind, decision, reason).with(&outcome)
+        };
+        Ok(Refreshed { report, progress: attempt.next.clone() })
+    }
+
+    fn proof(&self, attempt: &Attempt, outcome: &FlowOutcome) -> Proof {
+        let read = outcome.read.iter().find(|(table, _)| table == self.window.source());
+        Proof { regions: attempt.fence.regions(), watermarks: read.map(|(_, upto)| upto.clone()) }
     }
 
     /// A scan of the sink, limited to these values of its time index.
@@ -228,9 +265,9 @@ impl Refresh<'_> {
         Ok(LogicalPlanBuilder::scan(name.clone(), source, None)?.filter(predicate)?.build()?)
     }
 
-    /// The source at exactly the checkpoint of `progress`.
-    fn snapshot(&self, progress: &Progress) -> (datafusion::common::TableReference, ReadBounds) {
-        (self.window.source().clone(), ReadBounds::Snapshot(progress.checkpoint().clone()))
+    /// The source as of exactly there.
+    fn snapshot(&self, at: &Watermarks) -> (datafusion::common::TableReference, ReadBounds) {
+        (self.window.source().clone(), ReadBounds::Snapshot(at.clone()))
     }
 
     async fn commit(

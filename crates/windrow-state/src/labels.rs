@@ -79,6 +79,12 @@ labels! {
         IncrementalQueryFailure = "incremental_query_failure",
         /// The source no longer knows what changed since the checkpoint.
         StaleCursor = "stale_cursor",
+        /// The answer does not say what was read.
+        MissingRegionWatermark = "missing_region_watermark",
+        /// The answer does not prove that every region was read as it had to be.
+        IncompleteRegionWatermark = "incomplete_region_watermark",
+        /// The snapshot of a repair can no longer be read.
+        SnapshotFenceExpired = "snapshot_fence_expired",
         /// Someone else wrote to the sink.
         SinkChanged = "sink_changed",
     }

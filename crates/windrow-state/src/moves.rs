@@ -1,6 +1,6 @@
 //! Choosing the next move.
 
-use crate::{Coverage, DirtySet, Progress, ProgressError, Watermarks};
+use crate::{Coverage, DirtySet, FlowState, Progress, ProgressError, Watermarks};
 
 /// Which moves a flow's author allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -14,17 +14,22 @@ pub enum Approach {
     Recompute,
 }
 
-/// What is known about the source and the query when the next move is chosen.
-#[derive(Debug, Clone)]
-pub struct Outlook {
+/// What is known of the changes of a source after a checkpoint.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct News {
     /// Where the source is now.
-    pub source: Watermarks,
-    /// The windows that the changes since the checkpoint fall into.
+    pub now: Watermarks,
+    /// The windows that the changes fall into.
     pub touched: DirtySet,
     /// Whether all of these changes only appended rows.
     pub appends_only: bool,
-    /// Whether the query's results can be merged.
-    pub mergeable: bool,
+}
+
+/// What the next move is chosen by.
+#[derive(Debug, Clone)]
+pub struct Outlook {
+    /// What happened in the source since the checkpoint.
+    pub news: News,
     /// What the author allows.
     pub approach: Approach,
     /// Rows that a merge would handle: the new rows, and the sink's rows in the windows that it rewrites.
@@ -43,7 +48,7 @@ pub enum Move {
         /// The progress after it.
         next: Progress,
     },
-    /// What is new was made dirty; repair a chunk of [`Progress::dirty`] of `observed`.
+    /// Repair a chunk of [`Progress::dirty`] of `observed`, as of exactly its checkpoint.
     Repair {
         /// The progress that the repair starts from.
         observed: Progress,
@@ -57,44 +62,49 @@ pub enum Move {
     },
 }
 
-/// The move that `progress` and `outlook` ask for.
-///
-/// A merge needs pure appends, a query that can be merged, clean windows to merge into, and a sink that something
-/// was proved of; with [`Approach::Auto`] it must also read no more than a repair.
-///
-/// # Errors
-/// When the source is behind the checkpoint.
-pub fn decide(progress: &Progress, outlook: &Outlook) -> Result<Move, ProgressError> {
-    let fresh = outlook.source == *progress.checkpoint();
-    // A source in which there never was a row leaves nothing to prove: the first rows make the first move.
-    let untouched = progress.checkpoint().is_none() && outlook.touched.is_empty();
-    if (fresh || untouched) && progress.dirty().is_empty() {
-        return Ok(Move::Idle);
-    }
-    if fresh {
-        return Ok(Move::Repair { observed: progress.clone(), coverage: Coverage::FencedRepairChunk });
-    }
-    if merge_pays(progress, outlook) && !outlook.touched.is_empty() {
-        return Ok(Move::Merge { next: progress.merge(&outlook.source, &outlook.touched)? });
-    }
-    let observed = progress.observe(&outlook.source, &outlook.touched)?;
-    if observed.dirty().is_empty() {
-        return Ok(Move::Observe { next: observed });
-    }
-    Ok(Move::Repair { observed, coverage: Coverage::ScopedBaseRepair })
-}
-
-fn merge_pays(progress: &Progress, outlook: &Outlook) -> bool {
-    let possible = outlook.mergeable
-        && outlook.appends_only
-        && !progress.checkpoint().is_none()
-        && progress.dirty().is_empty();
-    possible
-        && match outlook.approach {
-            Approach::Auto => outlook.merge_cost <= outlook.repair_cost,
-            Approach::Merge => true,
-            Approach::Recompute => false,
+impl FlowState {
+    /// The move that the state and the outlook ask for.
+    ///
+    /// While windows are dirty, they are repaired at the checkpoint that they are dirty under, a chunk at a time; what
+    /// arrives meanwhile waits in the source's log, so that it can neither be forgotten nor keep a repair from its end.
+    /// A merge needs pure appends to regions that were read before, a query that can be merged, clean windows to merge into;
+    /// with [`Approach::Auto`] it must also read no more than a repair.
+    ///
+    /// # Errors
+    /// When the source is behind the checkpoint.
+    pub fn next_move(&self, outlook: &Outlook) -> Result<Move, ProgressError> {
+        let (progress, news) = (self.progress(), &outlook.news);
+        let fresh = news.now == *progress.checkpoint();
+        // A source in which there never was a row leaves nothing to prove: the first rows make the first move.
+        let untouched = progress.checkpoint().is_none() && news.touched.is_empty();
+        if progress.dirty().is_empty() {
+            if fresh || untouched {
+                return Ok(Move::Idle);
+            }
+            if self.merge_pays(outlook) && !news.touched.is_empty() {
+                return Ok(Move::Merge { next: progress.merge(&news.now, &news.touched)? });
+            }
+        } else if fresh || (self.can_go_on() && news.now.covers(progress.checkpoint())) {
+            return Ok(Move::Repair { observed: progress.clone(), coverage: Coverage::FencedRepairChunk });
         }
+        let observed = progress.observe(&news.now, &news.touched)?;
+        if observed.dirty().is_empty() {
+            return Ok(Move::Observe { next: observed });
+        }
+        Ok(Move::Repair { observed, coverage: Coverage::ScopedBaseRepair })
+    }
+
+    fn merge_pays(&self, outlook: &Outlook) -> bool {
+        let checkpoint = self.progress().checkpoint();
+        let known_regions = checkpoint.regions() == outlook.news.now.regions();
+        let possible = self.merges() && self.can_go_on() && outlook.news.appends_only && known_regions;
+        possible
+            && match outlook.approach {
+                Approach::Auto => outlook.merge_cost <= outlook.repair_cost,
+                Approach::Merge => true,
+                Approach::Recompute => false,
+            }
+    }
 }
 
 #[cfg(test)]
@@ -107,76 +117,92 @@ mod tests {
         DirtySet::from(vec![InstantRange::new(start, end)])
     }
 
-    fn outlook(sequence: u64, touched: DirtySet) -> Outlook {
-        Outlook {
-            source: Watermarks::of(0, sequence),
-            touched,
-            appends_only: true,
-            mergeable: true,
-            approach: Approach::Auto,
-            merge_cost: 1,
-            repair_cost: 10,
-        }
+    fn outlook(now: Watermarks, touched: DirtySet) -> Outlook {
+        let news = News { now, touched, appends_only: true };
+        Outlook { news, approach: Approach::Auto, merge_cost: 1, repair_cost: 10 }
     }
 
     fn at(sequence: u64, dirty: DirtySet) -> Progress {
         Progress::start().observe(&Watermarks::of(0, sequence), &dirty).unwrap()
     }
 
+    fn state(progress: Progress) -> FlowState {
+        FlowState::new(progress, true)
+    }
+
     #[test]
     fn a_flow_begins_with_a_repair_then_merges_then_rests() {
-        let first = decide(&Progress::start(), &outlook(1, windows(0, 10))).unwrap();
+        let first =
+            state(Progress::start()).next_move(&outlook(Watermarks::of(0, 1), windows(0, 10))).unwrap();
         let Move::Repair { observed, coverage: Coverage::ScopedBaseRepair } = first else {
             panic!("{first:?}");
         };
-        let repaired = observed.repair(&windows(0, 10));
+        let repaired = state(observed.repair(&windows(0, 10)));
         assert_eq!(
-            decide(&repaired, &outlook(2, windows(0, 10))).unwrap(),
+            repaired.next_move(&outlook(Watermarks::of(0, 2), windows(0, 10))).unwrap(),
             Move::Merge { next: at(2, DirtySet::default()) }
         );
-        assert_eq!(decide(&repaired, &outlook(1, DirtySet::default())).unwrap(), Move::Idle);
+        assert_eq!(
+            repaired.next_move(&outlook(Watermarks::of(0, 1), DirtySet::default())).unwrap(),
+            Move::Idle
+        );
     }
 
     #[test]
     fn what_cannot_be_merged_is_repaired() {
-        let clean = at(1, DirtySet::default());
+        let clean = state(at(1, DirtySet::default()));
         type Change = fn(&mut Outlook);
         let cases: [(&str, Change); 4] = [
-            ("deletes", |o| o.appends_only = false),
-            ("query", |o| o.mergeable = false),
+            ("deletes", |o| o.news.appends_only = false),
             ("author", |o| o.approach = Approach::Recompute),
             ("cost", |o| o.merge_cost = 11),
+            ("a region that was never read", |o| o.news.now = [(0, 2), (1, 1)].into_iter().collect()),
         ];
         for (name, change) in cases {
-            let mut outlook = outlook(2, windows(0, 10));
+            let mut outlook = outlook(Watermarks::of(0, 2), windows(0, 10));
             change(&mut outlook);
-            let chosen = decide(&clean, &outlook).unwrap();
+            let chosen = clean.next_move(&outlook).unwrap();
             assert!(matches!(chosen, Move::Repair { .. }), "{name}: {chosen:?}");
         }
-        let dirty = at(1, windows(50, 60));
-        assert!(matches!(decide(&dirty, &outlook(2, windows(0, 10))).unwrap(), Move::Repair { .. }));
+        let query = FlowState::new(at(1, DirtySet::default()), false);
+        let chosen = query.next_move(&outlook(Watermarks::of(0, 2), windows(0, 10))).unwrap();
+        assert!(matches!(chosen, Move::Repair { .. }), "query: {chosen:?}");
+    }
+
+    #[test]
+    fn a_repair_goes_on_at_its_fence_while_rows_arrive() {
+        let dirty = state(at(1, windows(50, 60)));
+        let chosen = dirty.next_move(&outlook(Watermarks::of(0, 2), windows(0, 10))).unwrap();
+        assert_eq!(
+            chosen,
+            Move::Repair { observed: at(1, windows(50, 60)), coverage: Coverage::FencedRepairChunk }
+        );
+    }
+
+    #[test]
+    fn a_source_that_went_backwards_or_lost_a_region_is_an_error() {
+        for (now, dirty) in [
+            (Watermarks::of(0, 1), DirtySet::default()),
+            (Watermarks::of(1, 9), DirtySet::default()),
+            (Watermarks::of(1, 9), windows(0, 10)),
+        ] {
+            let result = state(at(2, dirty)).next_move(&outlook(now, windows(0, 10)));
+            assert!(matches!(result, Err(ProgressError::Backwards { .. })), "{result:?}");
+        }
     }
 
     #[test]
     fn a_commit_that_changes_no_window_is_only_observed() {
-        let clean = at(1, DirtySet::default());
+        let clean = state(at(1, DirtySet::default()));
         assert_eq!(
-            decide(&clean, &outlook(2, DirtySet::default())).unwrap(),
+            clean.next_move(&outlook(Watermarks::of(0, 2), DirtySet::default())).unwrap(),
             Move::Observe { next: at(2, DirtySet::default()) }
         );
     }
 
     #[test]
     fn an_empty_source_asks_for_nothing() {
-        assert_eq!(decide(&Progress::start(), &outlook(0, DirtySet::default())).unwrap(), Move::Idle);
-    }
-
-    #[test]
-    fn an_in_between_repair_is_fenced_at_the_checkpoint() {
-        let dirty = at(4, windows(0, 10));
-        assert!(matches!(
-            decide(&dirty, &outlook(4, DirtySet::default())).unwrap(),
-            Move::Repair { coverage: Coverage::FencedRepairChunk, .. }
-        ));
+        let start = state(Progress::start());
+        assert_eq!(start.next_move(&outlook(Watermarks::of(0, 0), DirtySet::default())).unwrap(), Move::Idle);
     }
 }

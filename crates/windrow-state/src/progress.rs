@@ -13,7 +13,7 @@ use crate::{DirtySet, Watermarks};
 ///
 /// A `Progress` is a proposal until it is committed together with the rows it speaks of; every move makes a new
 /// value, so that nothing has to be given back when a refresh fails.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]
 pub struct Progress {
     checkpoint: Watermarks,
     dirty: DirtySet,

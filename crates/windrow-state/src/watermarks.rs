@@ -1,6 +1,6 @@
 //! Sequence numbers per region.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -52,6 +52,21 @@ impl Watermarks {
     /// The regions and their sequences, by region.
     pub fn iter(&self) -> impl Iterator<Item = (RegionId, Sequence)> + '_ {
         self.0.iter().map(|(&region, &sequence)| (region, sequence))
+    }
+
+    /// The regions that are named.
+    #[must_use]
+    pub fn regions(&self) -> BTreeSet<RegionId> {
+        self.0.keys().copied().collect()
+    }
+
+    /// These watermarks, with those of `regions` as `newer` has them.
+    #[must_use]
+    pub fn advanced(&self, newer: &Self, regions: &BTreeSet<RegionId>) -> Self {
+        let of = |region: &RegionId| newer.0.get(region).map(|&sequence| (*region, sequence));
+        let mut advanced = self.clone();
+        advanced.0.extend(regions.iter().filter_map(of));
+        advanced
     }
 
     /// Whether every region that `earlier` names is here, at or past its sequence there.

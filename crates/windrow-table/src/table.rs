@@ -27,6 +27,18 @@ pub enum ReadBounds {
     Appended(SequenceRange),
 }
 
+impl ReadBounds {
+    /// Up to where is read, where the bounds say so.
+    #[must_use]
+    pub fn upto(&self) -> Option<&Watermarks> {
+        match self {
+            Self::Latest => None,
+            Self::Snapshot(upto) => Some(upto),
+            Self::Appended(range) => Some(&range.upto),
+        }
+    }
+}
+
 /// What the commits of a range changed, as the time index of the rows concerned.
 ///
 /// Arrays may repeat an instant and may name more instants than changed, never fewer.

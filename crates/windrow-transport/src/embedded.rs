@@ -55,9 +55,13 @@ impl EmbeddedExecutor {
         let Statement::InsertInto { table, plan } = statement;
         let sink = self.tables.sink(&table).ok_or_else(|| ExecuteError::UnknownTable(table.clone()))?;
         let mut providers = Vec::with_capacity(bounds.len());
+        let mut read = Vec::with_capacity(bounds.len());
         for (name, bounds) in bounds {
             let source = self.tables.source(&name).ok_or_else(|| ExecuteError::UnknownTable(name.clone()))?;
-            providers.push((name, source.scan(&bounds).await?));
+            // A scan that opens reads within exactly its bounds.
+            let provider = source.scan(&bounds).await?;
+            read.extend(bounds.upto().map(|upto| (name.clone(), upto.clone())));
+            providers.push((name, provider));
         }
         let plan = bind(*plan, &providers)?;
         let state = self.state_at(scheduled_time_millis)?;
@@ -69,6 +73,7 @@ impl EmbeddedExecutor {
             rows_written: committed.rows_added,
             rows_removed: committed.rows_removed,
             rows_read: rows_out_of_scans(physical.as_ref()),
+            read,
             sink_at: committed.at,
             elapsed: started.elapsed(),
         })

@@ -50,6 +50,8 @@ pub struct FlowOutcome {
     pub rows_removed: u64,
     /// Rows that came out of the scans of the query, those of the sink included.
     pub rows_read: u64,
+    /// Up to where each table with bounds was read, as its scan has opened it.
+    pub read: Vec<(TableReference, Watermarks)>,
     /// The sink's watermarks with the query's commit as the newest.
     pub sink_at: Watermarks,
     /// How long it took.
@@ -76,7 +78,8 @@ pub enum ExecuteError {
 /// Runs flow queries.
 #[async_trait]
 pub trait Executor: Debug + Send + Sync {
-    /// Runs `query` and commits its rows and progress in one step, or nothing.
+    /// Runs `query` and commits its rows and progress in one step, or nothing: if a table cannot be read within exactly
+    /// its bounds, the progress would not be true.
     ///
     /// # Errors
     /// See [`ExecuteError`].
