@@ -1,11 +1,11 @@
 //! One flow and its refreshes.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use datafusion::common::TableReference;
 use tokio::sync::Notify;
-use windrow_state::{FlowState, Progress};
+use windrow_state::{FlowState, Progress, WindowBudget};
 use windrow_table::{SinkTable, SourceTable};
 use windrow_transport::Executor;
 
@@ -28,9 +28,16 @@ pub struct Flow {
     pub(crate) executor: Arc<dyn Executor>,
     /// One refresh at a time: the loop and a manual flush wait for each other here. The progress in it is that of the last
     /// refresh; each begins with the one that the sink has.
-    execution: tokio::sync::Mutex<FlowState>,
+    execution: tokio::sync::Mutex<Memory>,
     status: Mutex<FlowStatus>,
     pub(crate) wake: Notify,
+}
+
+/// What a flow remembers from one refresh to the next.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    pub(crate) state: FlowState,
+    pub(crate) budget: WindowBudget,
 }
 
 /// How often a refresh is tried again when someone else writes to the sink at the same time, or the source forgets what was
@@ -42,11 +49,12 @@ impl Flow {
     #[must_use]
     pub fn new(definition: FlowDefinition, tables: FlowTables, executor: Arc<dyn Executor>) -> Self {
         let state = FlowState::new(Progress::start(), definition.merge.is_ok());
+        let memory = Memory { state, budget: WindowBudget::default() };
         Self {
             definition,
             tables,
             executor,
-            execution: tokio::sync::Mutex::new(state),
+            execution: tokio::sync::Mutex::new(memory),
             status: Mutex::default(),
             wake: Notify::new(),
         }
@@ -80,12 +88,12 @@ impl Flow {
     /// # Errors
     /// When the query fails or a table cannot be read. Nothing is lost: the committed progress stands.
     pub async fn refresh(&self) -> Result<RefreshReport, RefreshError> {
-        let mut state = self.execution.lock().await;
+        let mut memory = self.execution.lock().await;
         let started = Instant::now();
         let mut tries = 0;
         let result = loop {
             let result = match &self.definition.window {
-                Some(window) => windowed::refresh(self, window, &mut state, now_millis()).await,
+                Some(window) => windowed::refresh(self, window, &mut memory, now_millis()).await,
                 None => full::refresh(self, now_millis()).await,
             };
             match result {
@@ -93,6 +101,10 @@ impl Flow {
                 other => break other,
             }
         };
+        match &result {
+            Ok(_) => memory.budget.succeeded(),
+            Err(_) => memory.budget.failed(),
+        }
         self.record(result, started)
     }
 
@@ -111,6 +123,15 @@ impl Flow {
                 return Ok(rows);
             }
         }
+    }
+
+    /// How long the window of now is.
+    pub(crate) fn window_length(&self) -> Option<Duration> {
+        let window = self.definition.window.as_ref()?;
+        let unit = window.unit();
+        let now = i128::from(now_millis()) * 1_000_000 / i128::from(unit.nanos());
+        let width = window.window().range_of(i64::try_from(now).ok()?).width()?;
+        Some(Duration::from_nanos(u64::try_from(i128::from(width) * i128::from(unit.nanos())).ok()?))
     }
 
     fn record(

@@ -1,10 +1,12 @@
 //! A flow in the background.
 
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use windrow_state::Finished;
 
 use crate::flow::now_millis;
 use crate::{Flow, MoveKind, RefreshError, RefreshReport};
@@ -59,11 +61,19 @@ async fn keep_fresh(flow: Arc<Flow>, mut stopped: watch::Receiver<bool>, listene
         listener(&result);
         // A pause, and whether a notification ends it.
         let (pause, wakes) = match (&result, options.schedule) {
-            (Err(_), _) => (backoff.failed(), false),
+            (Err(_), _) => (backoff.failed(jitter()), false),
             (Ok(_), Some(schedule)) => (until(schedule.next_after(now_millis())), false),
-            (Ok(report), None) if report.more => (Duration::ZERO, true),
-            (Ok(report), None) if report.kind == MoveKind::Idle => (options.cadence.min_refresh, true),
-            (Ok(report), None) => (options.cadence.pause(report.elapsed), false),
+            (Ok(report), None) => {
+                let idle = report.kind == MoveKind::Idle;
+                let finished = Finished {
+                    mode: flow.status().mode(),
+                    elapsed: report.elapsed,
+                    idle,
+                    more: report.more,
+                    window: flow.window_length(),
+                };
+                (options.cadence.pause(&finished), idle)
+            }
         };
         if result.is_ok() {
             backoff.succeeded();
@@ -77,6 +87,12 @@ async fn keep_fresh(flow: Arc<Flow>, mut stopped: watch::Receiver<bool>, listene
             return;
         }
     }
+}
+
+/// A random number from 0 to 1.
+fn jitter() -> f64 {
+    let random = RandomState::new().build_hasher().finish();
+    random as f64 / u64::MAX as f64
 }
 
 fn until(millis: i64) -> Duration {

@@ -8,14 +8,14 @@ use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
 use windrow_plan::{Merge, TimeWindow, in_ranges, limit_to_ranges};
 use windrow_state::{
-    Answer, Attempt, Coverage, Decision, DirtySet, FlowState, Move, News, Outlook, Progress, Proof, Reason,
-    SequenceRange, SinkCommits, Verdict, Watermarks,
+    Answer, Attempt, ChunkLimits, Coverage, Decision, DirtySet, FlowState, Move, News, Outlook, Progress,
+    Proof, Reason, SequenceRange, SinkCommits, Verdict, Watermarks,
 };
 use windrow_table::{LatestRows, ReadBounds, SourceTable, TableError, Write};
 use windrow_time::{InstantRange, TimeUnit};
 use windrow_transport::{FlowOutcome, FlowQuery, Statement};
 
-use crate::flow::now_millis;
+use crate::flow::{Memory, now_millis};
 use crate::sources::{SinkNews, SourceNews, sink_news, source_news};
 use crate::{Flow, MoveKind, RefreshError, RefreshReport};
 
@@ -38,11 +38,14 @@ pub(crate) struct Refreshed {
 pub(crate) async fn refresh(
     flow: &Flow,
     window: &TimeWindow,
-    state: &mut FlowState,
+    memory: &mut Memory,
     now_millis: i64,
 ) -> Result<Refreshed, RefreshError> {
+    let limits = memory.budget.limit(flow.definition.options.limits);
+    let state = &mut memory.state;
     let source = source_of(flow, window)?;
-    let refresh = Refresh { flow, window, source, live: flow.live_range_at(window, now_millis)?, now_millis };
+    let refresh =
+        Refresh { flow, window, source, live: flow.live_range_at(window, now_millis)?, now_millis, limits };
     let situation = refresh.look().await?;
     let outlook = refresh.outlook(&situation).await?;
     *state = state.with_progress(situation.progress.clone());
@@ -74,6 +77,8 @@ struct Refresh<'a> {
     /// What is kept up to date; the rest has expired, or is in no window.
     live: InstantRange,
     now_millis: i64,
+    /// How much a repair takes on.
+    limits: ChunkLimits,
 }
 
 /// What is known before a move is chosen.
@@ -177,8 +182,7 @@ impl Refresh<'_> {
         observed: Progress,
         coverage: Coverage,
     ) -> Result<Refreshed, RefreshError> {
-        let chunk =
-            observed.dirty().choose_chunk(self.window.window(), self.flow.definition.options.limits)?;
+        let chunk = observed.dirty().choose_chunk(self.window.window(), self.limits)?;
         let attempt = state.repair(&observed, coverage, chunk, SINK_COMMITS);
         let ranges = attempt.windows.ranges();
         let query = limit_to_ranges(&self.flow.definition.query, self.window.time_index(), ranges)?;

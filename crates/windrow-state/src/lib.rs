@@ -14,13 +14,15 @@ mod model;
 mod moves;
 mod notifications;
 mod progress;
+mod schedule;
 mod watermarks;
 
-pub use cadence::{Backoff, Cadence, EvalSchedule};
+pub use cadence::{Backoff, Cadence, Finished, WindowBudget};
 pub use dirty::{ChunkLimits, DirtyMarks, DirtySet};
 pub use flow::{Answer, Attempt, FlowState, Proof, SinkCommits, Verdict};
 pub use labels::{Coverage, Decision, Mode, Reason};
 pub use moves::{Approach, Move, News, Outlook};
 pub use notifications::Notifications;
 pub use progress::{Progress, ProgressError};
+pub use schedule::{DueTicks, EvalSchedule, MissedTicks};
 pub use watermarks::{RegionId, Sequence, SequenceRange, Watermarks};

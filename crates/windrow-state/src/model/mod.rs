@@ -18,13 +18,15 @@
 //! What is left out: a sink that stores rows and progress apart, and an executor that still writes after its flow has given it
 //! up. Nothing can tell such a write from a new one; those sinks need an executor that is known to have stopped.
 
+mod event;
 mod explore;
 mod world;
 
 use expect_test::expect;
 
+use self::event::Step;
 use self::explore::{Explored, explore};
-use self::world::{Setup, Source, Step};
+use self::world::{Setup, Source};
 use crate::SinkCommits;
 use crate::flow::Fault;
 
