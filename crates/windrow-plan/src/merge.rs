@@ -16,6 +16,7 @@ use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams}
 use datafusion::logical_expr::{AggregateUDF, Expr, LogicalPlan, LogicalPlanBuilder, cast};
 
 use crate::shape::{chain, outputs_over_aggregate};
+use crate::sink::as_stored;
 use crate::{PlanError, SinkMatch};
 
 /// How each output of a query is merged.
@@ -45,6 +46,8 @@ pub enum NotMergeable {
     NotAnAggregate(String),
     /// The value of an aggregate does not say enough to merge it.
     Aggregate(String),
+    /// What the sink stores of an output is not all of it.
+    Lossy(String),
     /// Two outputs have one name.
     DuplicateName(String),
 }
@@ -60,6 +63,7 @@ impl fmt::Display for NotMergeable {
             Self::KeyNotInOutput(key) => write!(f, "the group key {key} is not in the SELECT list"),
             Self::NotAnAggregate(name) => write!(f, "the column {name} is computed from aggregates"),
             Self::Aggregate(call) => write!(f, "{call} cannot be merged from its values alone"),
+            Self::Lossy(message) => f.write_str(message),
             Self::DuplicateName(name) => write!(f, "two columns are named {name}"),
         }
     }
@@ -131,7 +135,8 @@ impl Merge {
                     datafusion::common::plan_datafusion_err!("output {index} has no column in the sink")
                 })?;
                 let value = Expr::Column(Column::from(column));
-                Ok(cast(value, output.field(index).data_type().clone()).alias(merged_name(index)))
+                Ok(as_stored(value, column.1.data_type(), output.field(index).data_type())
+                    .alias(merged_name(index)))
             })
             .collect::<Result<Vec<_>>>()?;
         let fresh = (0..self.outputs.len())

@@ -150,7 +150,11 @@ impl SinkMatch {
         let output = Arc::clone(plan.schema());
         let columns = self.contents.iter().zip(self.sink.schema.fields()).map(|(content, field)| {
             let value = match content {
-                Content::Output(index) => Expr::Column(Column::from(output.qualified_field(*index))),
+                Content::Output(index) => {
+                    let column = Expr::Column(Column::from(output.qualified_field(*index)));
+                    let from = output.field(*index).data_type();
+                    return as_stored(column, from, field.data_type()).alias(field.name());
+                }
                 Content::UpdateTime => now(),
                 Content::Placeholder => lit(0_i64),
                 Content::Null => lit(ScalarValue::Null),
@@ -158,6 +162,29 @@ impl SinkMatch {
             cast(value, field.data_type().clone()).alias(field.name())
         });
         Ok(LogicalPlanBuilder::from(plan).project(columns.collect::<Vec<_>>())?.build()?)
+    }
+
+    /// The first output whose column cannot hold all of its values, as a message: what is read back from there is not what
+    /// was written.
+    #[must_use]
+    pub fn lossy_output(&self, output: &Schema, window: Option<&TimeWindow>) -> Option<String> {
+        let stored = self.contents.iter().zip(self.sink.schema.fields());
+        let lossy = stored.filter_map(|(content, column)| match content {
+            // That of the time window was checked when outputs were matched.
+            Content::Output(index) if window.map(TimeWindow::output) != Some(*index) => {
+                let field = output.field(*index);
+                (!holds(column.data_type(), field.data_type())).then_some((field, column))
+            }
+            _ => None,
+        });
+        let (field, column) = lossy.into_iter().next()?;
+        Some(format!(
+            "the sink's column {} of type {} does not hold all values of {} of type {}",
+            column.name(),
+            column.data_type(),
+            field.name(),
+            field.data_type()
+        ))
     }
 
     /// The sink column that an output goes into.
@@ -185,6 +212,57 @@ impl SinkMatch {
             DataType::Timestamp(unit, _) => Some((*unit).into()),
             _ => None,
         }
+    }
+}
+
+/// `value` of type `from` as type `to`. Instants stay what they are: a plain cast would take a timestamp without zone for
+/// local time where `to` has a zone.
+pub(crate) fn as_stored(value: Expr, from: &DataType, to: &DataType) -> Expr {
+    let value = match (from, to) {
+        (DataType::Timestamp(unit, None), DataType::Timestamp(_, Some(_))) => {
+            cast(value, DataType::Timestamp(*unit, Some("UTC".into())))
+        }
+        _ => value,
+    };
+    cast(value, to.clone())
+}
+
+/// Whether every value of type `from` is one of type `to`.
+fn holds(to: &DataType, from: &DataType) -> bool {
+    use DataType as T;
+    let integer = |data_type: &T| -> Option<(bool, usize)> {
+        let signed = data_type.is_signed_integer();
+        data_type.is_integer().then(|| Some((signed, data_type.primitive_width()?)))?
+    };
+    if let (Some((to_signed, to_width)), Some((from_signed, from_width))) = (integer(to), integer(from)) {
+        return if to_signed == from_signed {
+            to_width >= from_width
+        } else {
+            to_signed && to_width > from_width
+        };
+    }
+    match (from, to) {
+        (T::Dictionary(_, from), to) => holds(to, from),
+        (T::Null, _) | (T::Float16, T::Float32 | T::Float64) | (T::Float32, T::Float64) => true,
+        (T::Int8 | T::Int16 | T::UInt8 | T::UInt16, T::Float32 | T::Float64) => true,
+        (T::Int32 | T::UInt32, T::Float64) => true,
+        (T::Utf8 | T::LargeUtf8 | T::Utf8View, T::Utf8 | T::LargeUtf8 | T::Utf8View) => true,
+        (T::Binary | T::LargeBinary | T::BinaryView, T::Binary | T::LargeBinary | T::BinaryView) => true,
+        (T::Timestamp(from, _), T::Timestamp(to, _)) => from <= to,
+        (
+            T::Decimal32(from_digits, from_scale)
+            | T::Decimal64(from_digits, from_scale)
+            | T::Decimal128(from_digits, from_scale)
+            | T::Decimal256(from_digits, from_scale),
+            T::Decimal32(to_digits, to_scale)
+            | T::Decimal64(to_digits, to_scale)
+            | T::Decimal128(to_digits, to_scale)
+            | T::Decimal256(to_digits, to_scale),
+        ) => {
+            let whole = |digits: &u8, scale: &i8| i16::from(*digits) - i16::from(*scale);
+            to_scale >= from_scale && whole(to_digits, to_scale) >= whole(from_digits, from_scale)
+        }
+        (from, to) => from == to,
     }
 }
 

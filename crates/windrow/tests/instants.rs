@@ -140,3 +140,67 @@ async fn a_day_is_as_long_as_it_is_where_the_user_lives() {
         assert_eq!(number(engine, "SELECT min(n) FROM s WHERE n > 20 AND n < 25").await, 23);
     }
 }
+
+#[tokio::test]
+async fn a_sink_of_the_users_keeps_the_instants_whatever_its_unit_and_zone() {
+    let day = "date_trunc('day', ts AT TIME ZONE 'UTC' AT TIME ZONE 'Asia/Kathmandu')";
+    let naive_day = "date_trunc('day', ts)";
+    for &kind in KINDS {
+        for (key, column) in [
+            (day, "TIMESTAMP(0)"),
+            (day, "TIMESTAMP(6)"),
+            (naive_day, "TIMESTAMP(6) WITH TIME ZONE"),
+            (day, "TIMESTAMP(3) WITH TIME ZONE"),
+        ] {
+            let fixture = engine(kind).await;
+            let engine = &fixture.engine;
+            run(
+                engine,
+                &format!(
+                    "CREATE TABLE t (ts TIMESTAMP(6) TIME INDEX, v BIGINT) WITH ('append_mode' = 'true');
+                     CREATE TABLE s (w {column}, n BIGINT, v BIGINT, at TIMESTAMP(6) , TIME INDEX (w));
+                     CREATE FLOW f SINK TO s AS
+                       SELECT {key} AS w, count(*) AS n, sum(v) AS v, max(ts) AS at FROM t GROUP BY w"
+                ),
+            )
+            .await;
+            let rows = [
+                "('1969-12-31 18:14:59', 1), ('1969-12-31 18:15:00', 2), ('1969-12-30 18:14:59.999999', 3)",
+                "('1969-12-31 18:14:58', 1), ('2024-02-29 18:15:00', 2), ('2024-03-30 18:14:59.999999', 3)",
+                "('2024-02-29 18:14:59', 5)",
+                "('2024-03-01 00:00:00', 5)",
+            ];
+            insert_one_by_one(engine, "f", &rows).await;
+            run(engine, "DELETE FROM s WHERE n = 2").await;
+            engine.refresh_until_idle().await.expect("a refresh");
+            assert_exact(engine, "f", "after someone deleted from the sink").await;
+            run(engine, "INSERT INTO t VALUES ('2024-03-01 00:00:01', 5)").await;
+            engine.refresh_until_idle().await.expect("a refresh");
+            assert_exact(engine, "f", &format!("{kind:?} {key} into {column}")).await;
+            assert_eq!(number(engine, "SELECT sum(v) FROM s").await, 27);
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_a_sink_rounds_is_not_merged() {
+    for &kind in KINDS {
+        let fixture = engine(kind).await;
+        let engine = &fixture.engine;
+        run(
+            engine,
+            "CREATE TABLE t (ts TIMESTAMP(3) TIME INDEX, d DOUBLE) WITH ('append_mode' = 'true');
+             CREATE TABLE s (w TIMESTAMP(3) TIME INDEX, d FLOAT);
+             CREATE FLOW f SINK TO s AS SELECT date_trunc('day', ts) AS w, sum(d) AS d FROM t GROUP BY w",
+        )
+        .await;
+        let rows: Vec<String> = (0..12).map(|k| format!("('2024-01-01 0{}:00:00', 0.1)", k % 10)).collect();
+        let rows: Vec<&str> = rows.iter().map(String::as_str).collect();
+        insert_one_by_one(engine, "f", &rows).await;
+        let why = table(engine, "SELECT not_mergeable FROM information_schema.flows").await;
+        assert!(
+            why.contains("column d of type Float32 does not hold all values of d of type Float64"),
+            "{why}"
+        );
+    }
+}

@@ -97,13 +97,7 @@ impl Inner {
             Some(_) => Merge::analyse(&query.plan)?,
             None => Err(vec![NotMergeable::Shape("no time window".into())]),
         };
-        if let (Approach::Merge, Err(reasons)) = (options.approach, &merge) {
-            let reasons: Vec<String> = reasons.iter().map(ToString::to_string).collect();
-            return Err(EngineError::Refused(format!(
-                "'refresh' = 'merge' cannot be: {}",
-                reasons.join("; ")
-            )));
-        }
+        refuse_unmergeable(options.approach, &merge)?;
 
         // A sink is made last, when nothing else can be wrong.
         let derived = derive_sink(&query.plan, query.window.as_ref());
@@ -116,6 +110,12 @@ impl Inner {
         };
         let matched = SinkMatch::new(query.plan.schema().as_arrow(), query.window.as_ref(), &columns, false)?;
         matched.align(query.plan.clone())?;
+        // A sink that was just made holds everything; one of the user's may round or cut off.
+        let merge = match matched.lossy_output(query.plan.schema().as_arrow(), query.window.as_ref()) {
+            Some(lossy) if merge.is_ok() => Err(vec![NotMergeable::Lossy(lossy)]),
+            _ => merge,
+        };
+        refuse_unmergeable(options.approach, &merge)?;
         if let Some(window) = &query.window
             && (spec.time_index().is_none() || matched.column_of(window.output()) != spec.time_index())
         {
@@ -288,6 +288,16 @@ impl super::Registry {
     fn source_at(&self, reference: &TableReference) -> Option<Arc<dyn SourceTable>> {
         self.table_at(reference)?.source()
     }
+}
+
+/// An author who insists on merging is told why it cannot be.
+fn refuse_unmergeable(
+    approach: Approach,
+    merge: &Result<Merge, Vec<NotMergeable>>,
+) -> Result<(), EngineError> {
+    let (Approach::Merge, Err(reasons)) = (approach, merge) else { return Ok(()) };
+    let reasons: Vec<String> = reasons.iter().map(ToString::to_string).collect();
+    Err(EngineError::Refused(format!("'refresh' = 'merge' cannot be: {}", reasons.join("; "))))
 }
 
 fn flow_options(written: &Options) -> Result<FlowOptions, EngineError> {
