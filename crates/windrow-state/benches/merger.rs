@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::time::Duration;
 
-use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
-use windrow_state::{ChunkLimits, DirtyMarks};
+use criterion::{BatchSize, BenchmarkId, Criterion, criterion_group, criterion_main};
+use windrow_state::{ChunkLimits, DirtyMarks, DirtySet};
 use windrow_time::{InstantRange, Window};
 
 const WIDTH: i64 = 60_000;
@@ -89,19 +89,69 @@ fn b_tree(marks: &[i64]) -> usize {
     chunks
 }
 
+/// A bit for each window from the first to the last, and chunks by walking over it.
+fn bitmap(marks: &[i64]) -> usize {
+    let limits = ChunkLimits::default();
+    let windows = marks.iter().max().map_or(0, |last| last / WIDTH + 1) as usize;
+    let mut bits = vec![0_u64; windows.div_ceil(64)];
+    for start in marks {
+        let number = (start / WIDTH) as usize;
+        bits[number / 64] |= 1 << (number % 64);
+    }
+    let (mut chunks, mut filters, mut last) = (0, limits.max_filters_per_query, None);
+    for (index, &word) in bits.iter().enumerate() {
+        let mut word = word;
+        while word != 0 {
+            let number = index * 64 + word.trailing_zeros() as usize;
+            word &= word - 1;
+            if last.is_none_or(|last| number - last > limits.merge_gap_windows as usize + 1) {
+                filters += 1;
+                if filters > limits.max_filters_per_query {
+                    chunks += 1;
+                    filters = 1;
+                }
+            }
+            last = Some(number);
+        }
+    }
+    chunks
+}
+
+/// Marks inserted one by one into the sorted ranges.
+fn insert_in_place(marks: &[i64]) -> usize {
+    let mut dirty = DirtySet::default();
+    for &start in marks {
+        dirty.mark(InstantRange::new(start, start + WIDTH));
+    }
+    dirty.ranges().len()
+}
+
 fn merger(criterion: &mut Criterion) {
     let window = Window::fixed(0, WIDTH).expect("a width");
     let mut group = criterion.benchmark_group("merger");
     group.sample_size(10).warm_up_time(Duration::from_millis(500)).measurement_time(Duration::from_secs(3));
     let million = marks(1_000_000);
-    group.bench_function("dirty_set/1000000", |bencher| bencher.iter(|| ours(black_box(&million), &window)));
-    group.bench_function("sort_and_pass/1000000", |bencher| {
+    group.bench_function(BenchmarkId::new("dirty_set", 1000000), |bencher| {
+        bencher.iter(|| ours(black_box(&million), &window))
+    });
+    group.bench_function(BenchmarkId::new("sort_and_pass", 1000000), |bencher| {
         bencher.iter_batched(|| million.clone(), sort_and_pass, BatchSize::LargeInput);
     });
     let few = marks(20_000);
-    assert_eq!(ours(&few, &window), b_tree(&few), "both take the same chunks");
-    group.bench_function("dirty_set/20000", |bencher| bencher.iter(|| ours(black_box(&few), &window)));
-    group.bench_function("b_tree/20000", |bencher| bencher.iter(|| b_tree(black_box(&few))));
+    assert_eq!(ours(&few, &window), b_tree(&few), "all take the same chunks");
+    assert_eq!(ours(&few, &window), bitmap(&few), "all take the same chunks");
+    group.bench_function(BenchmarkId::new("dirty_set", 20000), |bencher| {
+        bencher.iter(|| ours(black_box(&few), &window))
+    });
+    group.bench_function(BenchmarkId::new("bitmap", 1000000), |bencher| {
+        bencher.iter(|| bitmap(black_box(&million)))
+    });
+    group.bench_function(BenchmarkId::new("insert_in_place", 20000), |bencher| {
+        bencher.iter(|| insert_in_place(black_box(&few)))
+    });
+    group.bench_function(BenchmarkId::new("b_tree", 20000), |bencher| {
+        bencher.iter(|| b_tree(black_box(&few)))
+    });
     group.finish();
 }
 
