@@ -32,6 +32,13 @@ const WINDOWS: &[&str] = &[
     "date_bin(INTERVAL '1 day', ts) + INTERVAL '1 day'",
     "date_bin(INTERVAL '15 minutes', ts + INTERVAL '5 minutes')",
     "ts",
+    "date_bin(INTERVAL '1 month', ts, TIMESTAMP '2000-01-31T10:00:00')",
+    "date_trunc('day', ts AT TIME ZONE 'UTC' AT TIME ZONE 'America/New_York')",
+    "date_trunc('hour', ts AT TIME ZONE 'UTC' AT TIME ZONE 'Australia/Lord_Howe')",
+    // Clocks put back at one minute past midnight: some windows hold instants of several values.
+    "date_trunc('day', ts AT TIME ZONE 'UTC' AT TIME ZONE 'America/St_Johns')",
+    "date_trunc('week', ts AT TIME ZONE '+05:45')",
+    "to_timestamp_seconds(to_unixtime(ts) / 600 * 600)",
 ];
 
 /// Aggregates whose values can be merged.
@@ -124,7 +131,8 @@ struct Row {
 }
 
 fn row() -> impl Strategy<Value = Row> {
-    // Around a few places in time, so that windows are hit again: now, the epoch, 1900 and 2200, a leap day.
+    // Around a few places in time, so that windows are hit again: now, the epoch, 1900 and 2200, a leap day, clocks being
+    // put back in New York and in St John's.
     let place = select(vec![
         1_700_000_000_i64,
         1_700_000_000,
@@ -133,6 +141,8 @@ fn row() -> impl Strategy<Value = Row> {
         -2_208_988_800,
         7_258_118_400,
         951_782_400,
+        1_383_458_400,
+        1_257_042_660,
     ]);
     let offset = prop_oneof![4 => -20..20_i64, 2 => -20_000..20_000_i64, 1 => -5_000_000..5_000_000_i64];
     (
