@@ -28,7 +28,7 @@ pub struct Flow {
     pub(crate) executor: Arc<dyn Executor>,
     /// One refresh at a time: the loop and a manual flush wait for each other here. The progress in it is that of the last
     /// refresh; each begins with the one that the sink has.
-    execution: tokio::sync::Mutex<Memory>,
+    pub(crate) execution: tokio::sync::Mutex<Memory>,
     status: Mutex<FlowStatus>,
     pub(crate) wake: Notify,
 }

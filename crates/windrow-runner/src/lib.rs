@@ -7,6 +7,7 @@
 
 mod definition;
 mod error;
+mod explain;
 mod flow;
 mod full;
 mod report;
@@ -16,6 +17,7 @@ mod windowed;
 
 pub use definition::{FlowDefinition, FlowOptions};
 pub use error::RefreshError;
+pub use explain::FlowExplanation;
 pub use flow::{Flow, FlowTables, now_millis};
 pub use report::{FlowStatus, MoveKind, RefreshReport};
 pub use task::{FlowTask, RefreshListener};

@@ -23,10 +23,10 @@ use crate::{Flow, MoveKind, RefreshError, RefreshReport};
 const MERGE_RANGES: usize = 32;
 
 /// Both kinds of table do.
-const SINK_COMMITS: SinkCommits = SinkCommits::RowsWithProgress;
+pub(crate) const SINK_COMMITS: SinkCommits = SinkCommits::RowsWithProgress;
 
 /// Windows are counted for reports up to here.
-const COUNT_LIMIT: u64 = 10_000_000;
+pub(crate) const COUNT_LIMIT: u64 = 10_000_000;
 
 /// What a refresh did, and the progress that is committed now.
 pub(crate) struct Refreshed {
@@ -43,9 +43,7 @@ pub(crate) async fn refresh(
 ) -> Result<Refreshed, RefreshError> {
     let limits = memory.budget.limit(flow.definition.options.limits);
     let state = &mut memory.state;
-    let source = source_of(flow, window)?;
-    let refresh =
-        Refresh { flow, window, source, live: flow.live_range_at(window, now_millis)?, now_millis, limits };
+    let refresh = Refresh::new(flow, window, now_millis, limits)?;
     let situation = refresh.look().await?;
     let outlook = refresh.outlook(&situation).await?;
     *state = state.with_progress(situation.progress.clone());
@@ -70,7 +68,7 @@ pub(crate) async fn refresh(
 }
 
 /// One refresh in the making.
-struct Refresh<'a> {
+pub(crate) struct Refresh<'a> {
     flow: &'a Flow,
     window: &'a TimeWindow,
     source: &'a Arc<dyn SourceTable>,
@@ -82,16 +80,16 @@ struct Refresh<'a> {
 }
 
 /// What is known before a move is chosen.
-struct Situation {
+pub(crate) struct Situation {
     /// The committed progress, less what expired, and with the windows that someone else changed as dirty.
-    progress: Progress,
+    pub(crate) progress: Progress,
     news: SourceNews,
     sink_at: Watermarks,
     reason: Reason,
 }
 
 impl Situation {
-    fn observed(&self) -> Result<Progress, RefreshError> {
+    pub(crate) fn observed(&self) -> Result<Progress, RefreshError> {
         Ok(self.progress.observe(&self.news.now, &self.news.touched)?)
     }
 }
@@ -103,9 +101,19 @@ fn source_of<'a>(flow: &'a Flow, window: &TimeWindow) -> Result<&'a Arc<dyn Sour
     })
 }
 
-impl Refresh<'_> {
+impl<'a> Refresh<'a> {
+    pub(crate) fn new(
+        flow: &'a Flow,
+        window: &'a TimeWindow,
+        now_millis: i64,
+        limits: ChunkLimits,
+    ) -> Result<Self, RefreshError> {
+        let source = source_of(flow, window)?;
+        Ok(Self { flow, window, source, live: flow.live_range_at(window, now_millis)?, now_millis, limits })
+    }
+
     /// Looks at the committed progress, the sink and the source.
-    async fn look(&self) -> Result<Situation, RefreshError> {
+    pub(crate) async fn look(&self) -> Result<Situation, RefreshError> {
         let sink = self.flow.tables.sink.as_ref();
         let committed = sink.progress(&self.flow.definition.id).await?;
         let (progress, at) = match committed {
@@ -138,7 +146,7 @@ impl Refresh<'_> {
         sink_news(sink, self.window, &self.flow.definition.matched, at, self.label_unit()).await
     }
 
-    async fn outlook(&self, situation: &Situation) -> Result<Outlook, RefreshError> {
+    pub(crate) async fn outlook(&self, situation: &Situation) -> Result<Outlook, RefreshError> {
         let news = &situation.news;
         let mergeable = self.flow.definition.merge.is_ok();
         let (mut merge_cost, mut repair_cost) = (0, 0);
@@ -184,8 +192,7 @@ impl Refresh<'_> {
     ) -> Result<Refreshed, RefreshError> {
         let chunk = observed.dirty().choose_chunk(self.window.window(), self.limits)?;
         let attempt = state.repair(&observed, coverage, chunk, SINK_COMMITS);
-        let ranges = attempt.windows.ranges();
-        let query = limit_to_ranges(&self.flow.definition.query, self.window.time_index(), ranges)?;
+        let query = self.repair_query(&attempt)?;
         let write = Write::Replace { ranges: self.labels(&attempt.windows)? };
         let bounds = vec![self.snapshot(&attempt.fence)];
         let result = self.commit(situation, query, write, bounds, attempt.next.clone()).await;
@@ -201,11 +208,7 @@ impl Refresh<'_> {
         attempt: Attempt,
     ) -> Result<Refreshed, RefreshError> {
         let definition = &self.flow.definition;
-        let cover = attempt.windows.cover(MERGE_RANGES);
-        let ranges = self.labels(&cover)?;
-        // No condition on the dirty windows: only rows that have expired, or are in no window, are left out.
-        let delta = limit_to_ranges(&definition.query, self.window.time_index(), &[self.live])?;
-        let merged = merge.plan(delta, self.sink_rows(&ranges)?, &definition.matched)?;
+        let (merged, ranges) = self.merge_query(merge, &attempt)?;
         let appended =
             SequenceRange { after: situation.progress.checkpoint().clone(), upto: attempt.fence.clone() };
         let bounds = vec![
@@ -215,6 +218,25 @@ impl Refresh<'_> {
         let write = Write::Replace { ranges };
         let result = self.commit(situation, merged, write, bounds, attempt.next.clone()).await;
         self.judge(situation, state, &attempt, MoveKind::Merge, result)
+    }
+
+    /// The query, limited to the windows of a repair.
+    pub(crate) fn repair_query(&self, attempt: &Attempt) -> Result<LogicalPlan, RefreshError> {
+        let query = &self.flow.definition.query;
+        Ok(limit_to_ranges(query, self.window.time_index(), attempt.windows.ranges())?)
+    }
+
+    /// The new rows' aggregate together with the sink's rows, and the ranges of the sink that these are from.
+    pub(crate) fn merge_query(
+        &self,
+        merge: &Merge,
+        attempt: &Attempt,
+    ) -> Result<(LogicalPlan, Vec<InstantRange>), RefreshError> {
+        let definition = &self.flow.definition;
+        let ranges = self.labels(&attempt.windows.cover(MERGE_RANGES))?;
+        // No condition on the dirty windows: only rows that have expired, or are in no window, are left out.
+        let delta = limit_to_ranges(&definition.query, self.window.time_index(), &[self.live])?;
+        Ok((merge.plan(delta, self.sink_rows(&ranges)?, &definition.matched)?, ranges))
     }
 
     /// What came of an attempt.

@@ -425,3 +425,61 @@ async fn rows_are_inserted_from_arrow_by_the_names_of_their_columns() {
         }
     }
 }
+
+#[tokio::test]
+async fn a_flow_explains_what_its_next_refresh_would_do() {
+    let fixture = engine(KINDS[0]).await;
+    let engine = &fixture.engine;
+    run(
+        engine,
+        "CREATE TABLE t (ts TIMESTAMP(3) TIME INDEX, host STRING, v BIGINT) WITH ('append_mode' = 'true');
+         CREATE FLOW f SINK TO s AS
+           SELECT date_bin(INTERVAL '15 minutes', ts) AS w, host, sum(v) AS v FROM t WHERE v > 0 GROUP BY w, host;
+         CREATE FLOW g SINK TO days WITH ('refresh' = 'recompute') AS
+           SELECT date_trunc('day', ts AT TIME ZONE 'UTC' AT TIME ZONE 'Europe/Paris') AS day, count(*) AS n FROM t
+           GROUP BY day;
+         CREATE FLOW h SINK TO h EVAL INTERVAL '1 hour' AS SELECT a.host FROM t a JOIN t b ON a.host = b.host",
+    )
+    .await;
+    let values = (0..100).map(|k| format!("('2024-01-01 {:02}:00:00', 'a', {k})", k / 5));
+    run(engine, &format!("INSERT INTO t VALUES {}", values.collect::<Vec<_>>().join(", "))).await;
+    let before = table(engine, "EXPLAIN FLOW f").await;
+    assert!(before.contains("nothing is consumed") && before.contains("a repair of 20 windows"), "{before}");
+    engine.refresh_until_idle().await.expect("a refresh");
+    let idle = table(engine, "EXPLAIN FLOW f").await;
+    assert!(idle.contains("nothing: there is nothing new"), "{idle}");
+    run(engine, "INSERT INTO t VALUES ('2024-01-01 10:01:00', 'b', 5)").await;
+    expect![[r#"
+        +------------------+------------------------------------------------------------------------------------------------------------------------------------------------------------------------------------------------------------------+
+        | what             | is                                                                                                                                                                                                               |
+        +------------------+------------------------------------------------------------------------------------------------------------------------------------------------------------------------------------------------------------------+
+        | sink             | s                                                                                                                                                                                                                |
+        | window           | w, of ts: a grid of 900s                                                                                                                                                                                         |
+        | merges           | yes                                                                                                                                                                                                              |
+        | progress         | consumed up to 0:1, no window is dirty                                                                                                                                                                           |
+        | next refresh     | a merge of 1 windows (a merge handles about 2 rows, a repair 4)                                                                                                                                                  |
+        | plan of a repair | Projection: date_bin(IntervalMonthDayNano("IntervalMonthDayNano { months: 0, days: 0, nanoseconds: 900000000000 }"),t.ts) AS w, t.host, sum(t.v) AS v                                                            |
+        |                  |   Aggregate: groupBy=[[date_bin(IntervalMonthDayNano("IntervalMonthDayNano { months: 0, days: 0, nanoseconds: 900000000000 }"), t.ts), t.host]], aggr=[[sum(t.v)]]                                               |
+        |                  |     Filter: t.ts >= TimestampMillisecond(1704103200000, None) AND t.ts < TimestampMillisecond(1704104100000, None) AND t.v > Int64(0)                                                                            |
+        |                  |       TableScan: t projection=[ts, host, v], partial_filters=[t.ts >= TimestampMillisecond(1704103200000, None), t.ts < TimestampMillisecond(1704104100000, None), t.v > Int64(0)]                               |
+        | plan of a merge  | Projection: CAST(merged_0 AS Timestamp(ms)) AS w, CAST(merged_1 AS Utf8) AS host, CAST(merged_2 AS Int64) AS v                                                                                                   |
+        |                  |   Aggregate: groupBy=[[merged_0, merged_1]], aggr=[[sum(merged_2) AS merged_2]]                                                                                                                                  |
+        |                  |     Union                                                                                                                                                                                                        |
+        |                  |       Projection: CAST(windrow.public.s.w AS Timestamp(ms)) AS merged_0, CAST(windrow.public.s.host AS Utf8) AS merged_1, CAST(windrow.public.s.v AS Int64) AS merged_2                                          |
+        |                  |         Filter: windrow.public.s.w >= TimestampMillisecond(1704103200000, None) AND windrow.public.s.w < TimestampMillisecond(1704104100000, None)                                                               |
+        |                  |           TableScan: windrow.public.s projection=[w, host, v], partial_filters=[windrow.public.s.w >= TimestampMillisecond(1704103200000, None), windrow.public.s.w < TimestampMillisecond(1704104100000, None)] |
+        |                  |       Projection: date_bin(IntervalMonthDayNano("IntervalMonthDayNano { months: 0, days: 0, nanoseconds: 900000000000 }"),t.ts) AS merged_0, t.host AS merged_1, sum(t.v) AS merged_2                            |
+        |                  |         Aggregate: groupBy=[[date_bin(IntervalMonthDayNano("IntervalMonthDayNano { months: 0, days: 0, nanoseconds: 900000000000 }"), t.ts), t.host]], aggr=[[sum(t.v)]]                                         |
+        |                  |           Filter: t.ts >= TimestampMillisecond(-9223371900000, None) AND t.ts < TimestampMillisecond(9223372036855, None) AND t.v > Int64(0)                                                                     |
+        |                  |             TableScan: t projection=[ts, host, v], partial_filters=[t.ts >= TimestampMillisecond(-9223371900000, None), t.ts < TimestampMillisecond(9223372036855, None), t.v > Int64(0)]                        |
+        +------------------+------------------------------------------------------------------------------------------------------------------------------------------------------------------------------------------------------------------+"#]].assert_eq(&table(engine, "EXPLAIN FLOW f").await);
+    let days = table(engine, "EXPLAIN FLOW g").await;
+    assert!(days.contains("day, of ts: a calendar of local time in Europe/Paris"), "{days}");
+    assert!(
+        days.contains("no: 'refresh' is 'recompute'") && days.contains("a repair of 1 windows"),
+        "{days}"
+    );
+    let whole = table(engine, "EXPLAIN FLOW h").await;
+    assert!(whole.contains("none: the whole query runs each time"), "{whole}");
+    assert!(fails(engine, "EXPLAIN FLOW nowhere").await.contains("nowhere"));
+}

@@ -15,6 +15,7 @@ mod answer;
 mod check;
 mod declaration;
 mod error;
+mod explain;
 mod external;
 mod flows;
 mod information_schema;
@@ -148,6 +149,7 @@ impl Engine {
                 let rows = self.flush(name).await?;
                 show::one_number("rows_written", rows)
             }
+            Statement::ExplainFlow { name } => inner.explain_flow(name).await,
             Statement::CheckFlow { name } => inner.check_flow(name).await?.to_answer(),
             Statement::ShowFlows { like } => inner.show_flows(like.as_deref()).await,
             Statement::ShowTables => inner.show_tables(),

@@ -22,11 +22,11 @@ use super::{create_flow, create_table};
 const SUPPORTED: &str = "\
      the statements are CREATE TABLE, CREATE EXTERNAL TABLE, CREATE FLOW, DROP TABLE, DROP FLOW, SHOW TABLES, \
      SHOW FLOWS, SHOW CREATE TABLE, SHOW CREATE FLOW, DESCRIBE, ADMIN FLUSH_FLOW, ADMIN CHECK_FLOW, INSERT, \
-     DELETE, SELECT, EXPLAIN and SET";
+     DELETE, SELECT, EXPLAIN, EXPLAIN FLOW and SET";
 
 /// Statements that are to come.
 const NOT_YET: &[&str] =
-    &["ADMIN REFRESH_FLOW", "ALTER", "COPY", "EXPLAIN FLOW", "MERGE", "SHOW FLOW STATUS", "TQL", "UPDATE"];
+    &["ADMIN REFRESH_FLOW", "ALTER", "COPY", "MERGE", "SHOW FLOW STATUS", "TQL", "UPDATE"];
 
 /// Parses the tokens of one statement, all of them.
 pub(super) fn parse(source: Source<'_>, tokens: Vec<TokenWithSpan>) -> Result<Statement, SqlError> {
@@ -76,6 +76,8 @@ fn statement(r: &mut Reader<'_>) -> Result<Statement, SqlError> {
         Statement::Insert(insert(r)?)
     } else if r.accept("DELETE") {
         delete(r)?
+    } else if r.accept("EXPLAIN FLOW") {
+        Statement::ExplainFlow { name: r.simple_name("a flow name")? }
     } else if r.accept("EXPLAIN") {
         Statement::Explain(Box::new(explain(r)?))
     } else if r.is_next("SET") {

@@ -59,6 +59,11 @@ pub enum Statement {
         /// The table.
         name: TableName,
     },
+    /// `EXPLAIN FLOW name`
+    ExplainFlow {
+        /// The flow.
+        name: String,
+    },
     /// `ADMIN FLUSH_FLOW('name')`
     FlushFlow {
         /// The flow: the string exactly as it was written, not folded to lower case.

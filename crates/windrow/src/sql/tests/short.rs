@@ -29,6 +29,7 @@ fn each_statement_is_what_it_says_in_any_case() {
         ("Show Create Table t", Statement::ShowCreateTable { name: t() }),
         ("DESCRIBE t", Statement::Describe { name: t() }),
         ("desc TABLE t", Statement::Describe { name: t() }),
+        ("explain flow f", Statement::ExplainFlow { name: name("f") }),
         ("ADMIN FLUSH_FLOW('f')", Statement::FlushFlow { name: name("f") }),
         ("admin flush_flow ( 'Mixed Case' )", Statement::FlushFlow { name: name("Mixed Case") }),
         ("ADMIN CHECK_FLOW('f')", Statement::CheckFlow { name: name("f") }),

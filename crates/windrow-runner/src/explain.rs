@@ -1,0 +1,77 @@
+//! What the next refresh of a flow would do, and why.
+
+use datafusion::logical_expr::LogicalPlan;
+use windrow_state::{Coverage, Move, Progress};
+
+use crate::flow::now_millis;
+use crate::windowed::{Refresh, SINK_COMMITS};
+use crate::{Flow, MoveKind, RefreshError};
+
+/// What is known of a flow's next refresh.
+#[derive(Debug, Clone)]
+pub struct FlowExplanation {
+    /// The move that it would make.
+    pub next: MoveKind,
+    /// The windows that it would write, counted up to ten million.
+    pub windows: u64,
+    /// Rows that a merge and a repair would handle, where there is a choice.
+    pub costs: Option<(u64, u64)>,
+    /// What is committed.
+    pub progress: Option<Progress>,
+    /// The queries of the moves, as they are before optimising: of a repair and, where the query can be merged, of a merge;
+    /// or the whole query of a flow without time windows.
+    pub queries: Vec<(MoveKind, LogicalPlan)>,
+}
+
+impl Flow {
+    /// Looks at the tables as a refresh does, and says what it would do. Nothing is written.
+    ///
+    /// # Errors
+    /// When a table cannot be read, or a plan cannot be built.
+    pub async fn explain(&self) -> Result<FlowExplanation, RefreshError> {
+        let definition = &self.definition;
+        let Some(window) = &definition.window else {
+            return Ok(FlowExplanation {
+                next: MoveKind::Full,
+                windows: 0,
+                costs: None,
+                progress: None,
+                queries: vec![(MoveKind::Full, definition.query.clone())],
+            });
+        };
+        let memory = self.execution.lock().await;
+        let limits = memory.budget.limit(definition.options.limits);
+        let refresh = Refresh::new(self, window, now_millis(), limits)?;
+        let situation = refresh.look().await?;
+        let outlook = refresh.outlook(&situation).await?;
+        let state = memory.state.with_progress(situation.progress.clone());
+        let next = state.next_move(&outlook)?;
+        let observed = match &next {
+            Move::Repair { observed, .. } => observed.clone(),
+            _ => situation.observed()?,
+        };
+        let chunk = observed.dirty().choose_chunk(window.window(), limits)?;
+        let repair = state.repair(&observed, Coverage::ScopedBaseRepair, chunk, SINK_COMMITS);
+        let mut queries = vec![(MoveKind::Repair, refresh.repair_query(&repair)?)];
+        let merge = state.merge(observed.clone(), &outlook.news, SINK_COMMITS);
+        if let Ok(how) = &definition.merge {
+            queries.push((MoveKind::Merge, refresh.merge_query(how, &merge)?.0));
+        }
+        let (next, written) = match next {
+            Move::Idle => (MoveKind::Idle, None),
+            Move::Observe { .. } => (MoveKind::Observe, None),
+            Move::Repair { .. } => (MoveKind::Repair, Some(&repair.windows)),
+            Move::Merge { .. } => (MoveKind::Merge, Some(&merge.windows)),
+        };
+        let counted = written.map(|windows| windows.windows(window.window(), crate::windowed::COUNT_LIMIT));
+        let has_choice =
+            definition.merge.is_ok() && outlook.news.appends_only && !outlook.news.touched.is_empty();
+        Ok(FlowExplanation {
+            next,
+            windows: counted.transpose()?.unwrap_or(0),
+            costs: has_choice.then_some((outlook.merge_cost, outlook.repair_cost)),
+            progress: Some(situation.progress),
+            queries,
+        })
+    }
+}
