@@ -132,7 +132,6 @@ fn what_is_not_supported_says_so_and_what_is() {
         "MERGE INTO t USING u ON a = b WHEN MATCHED THEN DELETE",
         "TQL EVAL (0, 10, '5s') up",
         "ADMIN REFRESH_FLOW('f')",
-        "EXPLAIN FLOW f",
         "SHOW FLOW STATUS",
         "CREATE VIEW v AS SELECT 1",
         "CREATE OR REPLACE TABLE t (a INT)",
@@ -161,7 +160,6 @@ fn what_is_not_supported_says_so_and_what_is() {
         not supported: line 1, column 1: MERGE is not supported yet
         not supported: line 1, column 1: TQL is not supported yet
         not supported: line 1, column 1: ADMIN REFRESH_FLOW is not supported yet
-        not supported: line 1, column 1: EXPLAIN FLOW is not supported yet
         not supported: line 1, column 1: SHOW FLOW STATUS is not supported yet
         not supported: line 1, column 1: CREATE VIEW is not supported
         not supported: line 1, column 1: CREATE OR REPLACE TABLE is not supported
@@ -180,11 +178,11 @@ fn what_is_not_supported_says_so_and_what_is() {
 fn mistakes_in_short_statements() {
     expect![[r#"
         SELEC 1
-          syntax: line 1, column 1: expected a statement, found `SELEC`; the statements are CREATE TABLE, CREATE EXTERNAL TABLE, CREATE FLOW, DROP TABLE, DROP FLOW, SHOW TABLES, SHOW FLOWS, SHOW CREATE TABLE, SHOW CREATE FLOW, DESCRIBE, ADMIN FLUSH_FLOW, ADMIN CHECK_FLOW, INSERT, DELETE, SELECT, EXPLAIN and SET
+          syntax: line 1, column 1: expected a statement, found `SELEC`; the statements are CREATE TABLE, CREATE EXTERNAL TABLE, CREATE FLOW, DROP TABLE, DROP FLOW, SHOW TABLES, SHOW FLOWS, SHOW CREATE TABLE, SHOW CREATE FLOW, DESCRIBE, ADMIN FLUSH_FLOW, ADMIN CHECK_FLOW, INSERT, DELETE, SELECT, EXPLAIN, EXPLAIN FLOW and SET
         )
-          syntax: line 1, column 1: expected a statement, found `)`; the statements are CREATE TABLE, CREATE EXTERNAL TABLE, CREATE FLOW, DROP TABLE, DROP FLOW, SHOW TABLES, SHOW FLOWS, SHOW CREATE TABLE, SHOW CREATE FLOW, DESCRIBE, ADMIN FLUSH_FLOW, ADMIN CHECK_FLOW, INSERT, DELETE, SELECT, EXPLAIN and SET
+          syntax: line 1, column 1: expected a statement, found `)`; the statements are CREATE TABLE, CREATE EXTERNAL TABLE, CREATE FLOW, DROP TABLE, DROP FLOW, SHOW TABLES, SHOW FLOWS, SHOW CREATE TABLE, SHOW CREATE FLOW, DESCRIBE, ADMIN FLUSH_FLOW, ADMIN CHECK_FLOW, INSERT, DELETE, SELECT, EXPLAIN, EXPLAIN FLOW and SET
         'text'
-          syntax: line 1, column 1: expected a statement, found `'text'`; the statements are CREATE TABLE, CREATE EXTERNAL TABLE, CREATE FLOW, DROP TABLE, DROP FLOW, SHOW TABLES, SHOW FLOWS, SHOW CREATE TABLE, SHOW CREATE FLOW, DESCRIBE, ADMIN FLUSH_FLOW, ADMIN CHECK_FLOW, INSERT, DELETE, SELECT, EXPLAIN and SET
+          syntax: line 1, column 1: expected a statement, found `'text'`; the statements are CREATE TABLE, CREATE EXTERNAL TABLE, CREATE FLOW, DROP TABLE, DROP FLOW, SHOW TABLES, SHOW FLOWS, SHOW CREATE TABLE, SHOW CREATE FLOW, DESCRIBE, ADMIN FLUSH_FLOW, ADMIN CHECK_FLOW, INSERT, DELETE, SELECT, EXPLAIN, EXPLAIN FLOW and SET
         DROP FLOW
           syntax: line 1, column 10: expected a flow name, found the end of the statement
         DROP FLOW a.b
