@@ -1,7 +1,7 @@
 //! What the source and the sink of a flow say about what changed.
 
 use windrow_plan::{SinkMatch, TimeWindow};
-use windrow_state::{DirtyMarks, DirtySet, SequenceRange, Watermarks};
+use windrow_state::{DirtyMarks, DirtySet, News, SequenceRange, Watermarks};
 use windrow_table::{Changes, SinkTable, SourceTable, TableError};
 use windrow_time::{InstantRange, TimeUnit, Window};
 
@@ -9,9 +9,7 @@ use crate::RefreshError;
 
 /// What the source says about the commits after the checkpoint.
 pub(crate) struct SourceNews {
-    pub(crate) now: Watermarks,
-    pub(crate) touched: DirtySet,
-    pub(crate) appends_only: bool,
+    pub(crate) news: News,
     pub(crate) appended_rows: u64,
 }
 
@@ -39,12 +37,9 @@ pub(crate) async fn source_news(
     for instants in changes.appended.iter().chain(&changes.rewritten) {
         marks.extend(window.mark(instants.as_ref())?.into_ranges());
     }
-    Ok(Some(SourceNews {
-        now,
-        touched: marks.into_set(),
-        appends_only: changes.are_appends(),
-        appended_rows: changes.appended_rows(),
-    }))
+    let appended_rows = changes.appended_rows();
+    let news = News { now, touched: marks.into_set(), appends_only: changes.are_appends() };
+    Ok(Some(SourceNews { news, appended_rows }))
 }
 
 /// What the sink says about the commits that are not the flow's own.

@@ -83,7 +83,8 @@ pub(crate) struct Refresh<'a> {
 pub(crate) struct Situation {
     /// The committed progress, less what expired, and with the windows that someone else changed as dirty.
     pub(crate) progress: Progress,
-    news: SourceNews,
+    news: News,
+    appended_rows: u64,
     sink_at: Watermarks,
     reason: Reason,
 }
@@ -135,10 +136,10 @@ impl<'a> Refresh<'a> {
                 (start, sink, source, Reason::StaleCursor)
             }
         };
-        let mut news = news;
+        let SourceNews { mut news, appended_rows } = news;
         news.touched.keep(self.live);
         let progress = progress.distrust(&sink_news.changed).keep(self.live);
-        Ok(Situation { progress, news, sink_at: sink_news.now, reason })
+        Ok(Situation { progress, news, appended_rows, sink_at: sink_news.now, reason })
     }
 
     async fn sink_news(&self, at: &Watermarks) -> Result<Option<SinkNews>, RefreshError> {
@@ -153,18 +154,14 @@ impl<'a> Refresh<'a> {
         if mergeable && news.appends_only && !news.touched.is_empty() {
             let sink = &self.flow.tables.sink;
             let rewritten = sink.estimate_rows(&self.labels(&news.touched.cover(MERGE_RANGES))?).await?;
-            merge_cost = news.appended_rows.saturating_add(rewritten);
+            merge_cost = situation.appended_rows.saturating_add(rewritten);
             let replaced = sink.estimate_rows(&self.labels(&news.touched)?).await?;
             let source = self.source.estimate_rows(news.touched.ranges()).await?;
             // An estimate spreads rows evenly, but the new rows are in the touched windows for certain.
-            repair_cost = source.max(news.appended_rows).saturating_add(replaced);
+            repair_cost = source.max(situation.appended_rows).saturating_add(replaced);
         }
         Ok(Outlook {
-            news: News {
-                now: news.now.clone(),
-                touched: news.touched.clone(),
-                appends_only: news.appends_only,
-            },
+            news: news.clone(),
             approach: self.flow.definition.options.approach,
             merge_cost,
             repair_cost,
