@@ -1,195 +1,247 @@
 //! Merging the aggregate of new rows with what the sink has.
 //!
-//! A sum of sums is a sum, a minimum of minima a minimum: the rows that the sink has for the touched windows and the
-//! rows that the query gives for the new source rows are put together and aggregated once more, by the same group
-//! keys and with the same functions (counts are summed). The result is the whole content of these windows, so a merge
-//! *replaces* windows just as a repair does. Because the query's own accumulators do the merging, order (NaN, −0),
-//! NULLs, equal keys and overflow are theirs.
+//! A sum of sums is a sum, a minimum of minima a minimum, and the states of an average add up to its state: the rows
+//! that the sink has for the touched windows and the groups of the new source rows are put together and aggregated once
+//! more, by the same group keys, by what [`state`](crate::state) makes of the query's own functions. The result is the
+//! whole content of these windows, so a merge *replaces* windows just as a repair does. Because the query's own
+//! accumulators do the merging, order (NaN, −0), NULLs, equal keys and overflow are theirs.
+//!
+//! ```text
+//!  repair:   source ─▶ grouped ─────────────────────────▶ finished
+//!  merge:    new rows ─▶ grouped ─┐
+//!                                 ├─▶ grouped once more ─▶ finished
+//!            sink ─▶ known ───────┘
+//! ```
+//!
+//! Between the arrows go the columns `key_0 …` and `call_0 …`: the group keys, and of each call of an aggregate its
+//! value, where that says all, or its state.
 
-use std::fmt;
 use std::sync::Arc;
 
-use datafusion::common::Column;
+use datafusion::common::{Column, plan_datafusion_err};
 use datafusion::error::Result;
-use datafusion::functions_aggregate::sum::sum_udaf;
-use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams};
-use datafusion::logical_expr::{AggregateUDF, Expr, LogicalPlan, LogicalPlanBuilder, cast};
+use datafusion::logical_expr::expr::AggregateFunction;
+use datafusion::logical_expr::{AggregateUDF, Expr, LogicalPlan, LogicalPlanBuilder};
+use windrow_time::InstantRange;
 
-use crate::shape::{chain, outputs_over_aggregate};
-use crate::sink::as_stored;
+use crate::filter::limit_to_ranges;
+use crate::shape::map_columns;
+use crate::sink::{as_stored, state_column};
+use crate::state::AggregateState;
 use crate::{PlanError, SinkMatch};
 
-/// How each output of a query is merged.
+/// How the result of a query is kept by adding what new rows give.
 #[derive(Debug, Clone)]
-pub struct Merge {
-    outputs: Vec<MergedOutput>,
+pub enum Merge {
+    /// The query has no groups: what new rows give is appended.
+    Append,
+    /// Groups are merged with those of the sink.
+    Groups(Groups),
 }
 
+/// How each group of a query is merged.
 #[derive(Debug, Clone)]
-enum MergedOutput {
-    Key,
-    Aggregate(Arc<AggregateUDF>),
+pub struct Groups {
+    /// What is aggregated.
+    pub(crate) input: Arc<LogicalPlan>,
+    pub(crate) keys: Vec<Expr>,
+    /// For each key, the output that it is.
+    pub(crate) key_outputs: Vec<usize>,
+    pub(crate) calls: Vec<Call>,
+    /// The query's outputs over [`Groups::columns`], with each call's value.
+    pub(crate) outputs: Vec<Expr>,
 }
 
-/// Why a query cannot be merged.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum NotMergeable {
-    /// The query has a part that a merged query must not have.
-    Shape(String),
-    /// There are no group keys.
-    NoGroups,
-    /// Groups that a HAVING left out are not in the sink, so they cannot be merged into.
-    Having,
-    /// A group key is no column of the result, so groups cannot be told apart in the sink.
-    KeyNotInOutput(String),
-    /// An output is computed from aggregates instead of being one.
-    NotAnAggregate(String),
-    /// The value of an aggregate does not say enough to merge it.
-    Aggregate(String),
-    /// What the sink stores of an output is not all of it.
-    Lossy(String),
-    /// Two outputs have one name.
-    DuplicateName(String),
-}
-
-impl fmt::Display for NotMergeable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Shape(node) => write!(f, "the query has {node}"),
-            Self::NoGroups => f.write_str("the query has no GROUP BY"),
-            Self::Having => {
-                f.write_str("groups that HAVING leaves out are not in the sink to be merged into")
-            }
-            Self::KeyNotInOutput(key) => write!(f, "the group key {key} is not in the SELECT list"),
-            Self::NotAnAggregate(name) => write!(f, "the column {name} is computed from aggregates"),
-            Self::Aggregate(call) => write!(f, "{call} cannot be merged from its values alone"),
-            Self::Lossy(message) => f.write_str(message),
-            Self::DuplicateName(name) => write!(f, "two columns are named {name}"),
-        }
-    }
+/// A call of an aggregate.
+#[derive(Debug, Clone)]
+pub(crate) struct Call {
+    pub(crate) call: AggregateFunction,
+    pub(crate) of: AggregateState,
+    /// The output that is the call's value and says all that merging needs; else a state is stored.
+    pub(crate) direct: Option<usize>,
 }
 
 impl Merge {
-    /// How `plan` is merged, or all reasons why it cannot be.
-    ///
-    /// # Errors
-    /// When the plan cannot be walked.
-    pub fn analyse(plan: &LogicalPlan) -> Result<Result<Self, Vec<NotMergeable>>> {
-        let chain = match chain(plan)? {
-            Ok(chain) => chain,
-            Err(node) => return Ok(Err(vec![NotMergeable::Shape(node)])),
-        };
-        let Some(aggregate) = chain.aggregate.filter(|aggregate| !aggregate.group_expr.is_empty()) else {
-            return Ok(Err(vec![NotMergeable::NoGroups]));
-        };
-        if let [Expr::GroupingSet(_)] = aggregate.group_expr.as_slice() {
-            return Ok(Err(vec![NotMergeable::Shape("grouping sets".into())]));
+    /// How many columns for aggregate states the sink has to have.
+    #[must_use]
+    pub fn states(&self) -> usize {
+        match self {
+            Self::Append => 0,
+            Self::Groups(groups) => groups.stored_states().count(),
         }
-        let mut reasons = Vec::new();
-        if chain.having {
-            reasons.push(NotMergeable::Having);
-        }
-        let keys = aggregate.group_expr.len();
-        let sources = outputs_over_aggregate(plan);
-        for (index, key) in aggregate.group_expr.iter().enumerate() {
-            if !sources.contains(&Some(index)) {
-                reasons.push(NotMergeable::KeyNotInOutput(key.to_string()));
-            }
-        }
-        let fields = plan.schema().fields();
-        let mut outputs = Vec::with_capacity(sources.len());
-        for (index, source) in sources.into_iter().enumerate() {
-            let name = fields[index].name();
-            if fields.iter().take(index).any(|earlier| earlier.name() == name) {
-                reasons.push(NotMergeable::DuplicateName(name.clone()));
-            }
-            match source {
-                None => reasons.push(NotMergeable::NotAnAggregate(name.clone())),
-                Some(column) if column < keys => outputs.push(MergedOutput::Key),
-                Some(column) => match merge_function(&aggregate.aggr_expr[column - keys]) {
-                    Ok(function) => outputs.push(MergedOutput::Aggregate(function)),
-                    Err(reason) => reasons.push(reason),
-                },
-            }
-        }
-        Ok(if reasons.is_empty() { Ok(Self { outputs }) } else { Err(reasons) })
     }
 
-    /// The plan of the merged rows: `delta` (the query over the new source rows) together with `sink` (a scan of the
-    /// sink's rows in the touched windows), aggregated once more. It has the output columns of `delta`.
+    /// What the states in the sink are of: only such of equal formats can be merged. `None` where there are none.
+    #[must_use]
+    pub fn state_format(&self) -> Option<String> {
+        let Self::Groups(groups) = self else { return None };
+        let layouts: Vec<String> = groups.stored_states().map(AggregateState::layout).collect();
+        (!layouts.is_empty()).then(|| {
+            format!(
+                "{} DataFusion {}: {}",
+                crate::state::ENCODING_VERSION,
+                datafusion::DATAFUSION_VERSION,
+                layouts.join("; ")
+            )
+        })
+    }
+
+    /// The calls whose states are in the sink, and their layouts, in the order of the state columns.
+    #[must_use]
+    pub fn describe_states(&self) -> Vec<String> {
+        let Self::Groups(groups) = self else { return Vec::new() };
+        groups.stored_states().map(AggregateState::layout).collect()
+    }
+
+    /// The outputs that are read back from the sink to be merged.
+    #[must_use]
+    pub fn outputs_read_back(&self) -> Vec<usize> {
+        let Self::Groups(groups) = self else { return Vec::new() };
+        let direct = groups.calls.iter().filter_map(|call| call.direct);
+        groups.key_outputs.iter().copied().chain(direct).collect()
+    }
+}
+
+impl Groups {
+    /// The query limited to `ranges` of its source's time index, with its outputs and, after them, the states as they are
+    /// stored. A state of more than `max_state_bytes` becomes NULL.
+    ///
+    /// # Errors
+    /// When the plan cannot be built.
+    pub fn repaired(
+        &self,
+        time_index: &str,
+        ranges: &[InstantRange],
+        max_state_bytes: usize,
+    ) -> Result<LogicalPlan, PlanError> {
+        Ok(self.finished(self.grouped(time_index, ranges)?, max_state_bytes)?)
+    }
+
+    /// The rows of the touched windows: the groups of the new rows in `ranges` of the source's time index, together with
+    /// `sink` (a scan of the sink's rows in the touched windows). It has the columns of [`Groups::repaired`].
     ///
     /// # Errors
     /// When the sink does not have the columns that `matched` speaks of.
-    pub fn plan(
+    pub fn merged(
         &self,
-        delta: LogicalPlan,
+        time_index: &str,
+        ranges: &[InstantRange],
         sink: LogicalPlan,
         matched: &SinkMatch,
+        max_state_bytes: usize,
     ) -> Result<LogicalPlan, PlanError> {
-        let output = Arc::clone(delta.schema());
-        let sink_schema = Arc::clone(sink.schema());
-        let known = (0..self.outputs.len())
-            .map(|index| {
-                let column = matched.column_of(index).map(|column| sink_schema.qualified_field(column));
-                let column = column.ok_or_else(|| {
-                    datafusion::common::plan_datafusion_err!("output {index} has no column in the sink")
-                })?;
-                let value = Expr::Column(Column::from(column));
-                Ok(as_stored(value, column.1.data_type(), output.field(index).data_type())
-                    .alias(merged_name(index)))
-            })
-            .collect::<Result<Vec<_>>>()?;
-        let fresh = (0..self.outputs.len())
-            .map(|index| Expr::Column(Column::from(output.qualified_field(index))).alias(merged_name(index)));
-        let fresh = LogicalPlanBuilder::from(delta).project(fresh.collect::<Vec<_>>())?.build()?;
-        let known = LogicalPlanBuilder::from(sink).project(known)?.build()?;
+        let fresh = self.grouped(time_index, ranges)?;
+        let known = self.known(sink, matched, &fresh)?;
         let both = LogicalPlanBuilder::from(known).union(fresh)?.build()?;
-
-        let column = |index: usize| Expr::Column(Column::new_unqualified(merged_name(index)));
-        let (mut keys, mut aggregates) = (Vec::new(), Vec::new());
-        for (index, merged) in self.outputs.iter().enumerate() {
-            match merged {
-                MergedOutput::Key => keys.push(column(index)),
-                MergedOutput::Aggregate(function) => {
-                    let call = AggregateFunction::new_udf(
-                        Arc::clone(function),
-                        vec![column(index)],
-                        false,
-                        None,
-                        vec![],
-                        None,
-                    );
-                    aggregates.push(Expr::AggregateFunction(call).alias(merged_name(index)));
-                }
-            }
-        }
-        let outputs = output.fields().iter().enumerate().map(|(index, field)| {
-            // The sum of a decimal has more digits than what was summed.
-            cast(column(index), field.data_type().clone()).alias(field.name())
+        let columns = Self::columns(self.keys.len(), self.calls.len());
+        let (keys, calls) = columns.split_at(self.keys.len());
+        let merged = self.calls.iter().zip(calls).map(|(call, column)| {
+            let function = Arc::new(call.of.merge_function(call.direct.is_some()));
+            aggregate(function, vec![column.clone()])
         });
-        let outputs = outputs.collect::<Vec<_>>();
-        Ok(LogicalPlanBuilder::from(both).aggregate(keys, aggregates)?.project(outputs)?.build()?)
+        let both = self.aggregated(both, keys.to_vec(), merged.collect())?;
+        Ok(self.finished(both, max_state_bytes)?)
+    }
+
+    /// The columns between the steps.
+    pub(crate) fn columns(keys: usize, calls: usize) -> Vec<Expr> {
+        let column = |name: String| Expr::Column(Column::new_unqualified(name));
+        let keys = (0..keys).map(|index| column(format!("key_{index}")));
+        keys.chain((0..calls).map(|index| column(call_name(index)))).collect()
+    }
+
+    fn stored_states(&self) -> impl Iterator<Item = &AggregateState> {
+        self.calls.iter().filter(|call| call.direct.is_none()).map(|call| &call.of)
+    }
+
+    /// The groups of the source rows in `ranges`.
+    fn grouped(&self, time_index: &str, ranges: &[InstantRange]) -> Result<LogicalPlan> {
+        let input = limit_to_ranges(&self.input, time_index, ranges)?;
+        let calls = self.calls.iter().map(|Call { call, of, direct }| {
+            if direct.is_some() {
+                return Expr::AggregateFunction(call.clone());
+            }
+            let mut call = call.clone();
+            call.func = Arc::new(of.state_function());
+            // These are the business of the accumulator inside.
+            (call.params.distinct, call.params.null_treatment) = (false, None);
+            Expr::AggregateFunction(call)
+        });
+        self.aggregated(input, self.keys.clone(), calls.collect())
+    }
+
+    /// `input` aggregated, with [`Groups::columns`].
+    fn aggregated(&self, input: LogicalPlan, keys: Vec<Expr>, calls: Vec<Expr>) -> Result<LogicalPlan> {
+        let columns = Self::columns(self.keys.len(), self.calls.len());
+        // Calls that differ in nothing but what the wrapped function is have one name.
+        let calls = calls.into_iter().enumerate().map(|(index, call)| call.alias(call_name(index)));
+        let groups = LogicalPlanBuilder::from(input).aggregate(keys, calls.collect::<Vec<_>>())?.build()?;
+        let schema = Arc::clone(groups.schema());
+        let named = columns.iter().enumerate().map(|(index, column)| {
+            Expr::Column(Column::from(schema.qualified_field(index))).alias(column.schema_name().to_string())
+        });
+        LogicalPlanBuilder::from(groups).project(named.collect::<Vec<_>>())?.build()
+    }
+
+    /// The groups that the sink has, with the columns and types of `like`.
+    fn known(&self, sink: LogicalPlan, matched: &SinkMatch, like: &LogicalPlan) -> Result<LogicalPlan> {
+        let stored = Arc::clone(sink.schema());
+        let types = Arc::clone(like.schema());
+        let value = |index: Option<usize>| {
+            let column = index.map(|index| stored.qualified_field(index));
+            let column = column.ok_or_else(|| plan_datafusion_err!("an output has no column in the sink"))?;
+            Ok::<_, datafusion::error::DataFusionError>((
+                Expr::Column(Column::from(column)),
+                column.1.data_type(),
+            ))
+        };
+        let mut known = Vec::with_capacity(self.keys.len() + self.calls.len());
+        let outputs = self.key_outputs.iter().map(|&output| Some(output));
+        let mut states = 0;
+        for (index, output) in outputs.chain(self.calls.iter().map(|call| call.direct)).enumerate() {
+            let expr = match output {
+                Some(output) => {
+                    let (value, from) = value(matched.column_of(output))?;
+                    as_stored(value, from, types.field(index).data_type())
+                }
+                None => {
+                    let (bytes, _) = value(matched.column_of_state(states))?;
+                    states += 1;
+                    self.calls[index - self.keys.len()].of.decode_function().call(vec![bytes])
+                }
+            };
+            known.push(expr.alias(types.field(index).name()));
+        }
+        LogicalPlanBuilder::from(sink).project(known)?.build()
+    }
+
+    /// The query's outputs, and the states as they are stored.
+    fn finished(&self, groups: LogicalPlan, max_state_bytes: usize) -> Result<LogicalPlan> {
+        let columns = Self::columns(self.keys.len(), self.calls.len());
+        let calls = || self.calls.iter().zip(&columns[self.keys.len()..]);
+        let value = |column: &Column| {
+            let (call, _) =
+                calls().find(|(_, known)| matches!(known, Expr::Column(known) if known == column))?;
+            let state = Expr::Column(column.clone());
+            call.direct.is_none().then(|| call.of.finish_function().call(vec![state]))
+        };
+        let mut finished = Vec::with_capacity(self.outputs.len() + self.calls.len());
+        for output in &self.outputs {
+            finished.push(map_columns(output.clone(), value)?);
+        }
+        let states = calls().filter(|(call, _)| call.direct.is_none());
+        for (index, (call, state)) in states.enumerate() {
+            let bytes = call.of.encode_function(max_state_bytes).call(vec![state.clone()]);
+            finished.push(bytes.alias(state_column(index)));
+        }
+        LogicalPlanBuilder::from(groups).project(finished)?.build()
     }
 }
 
-fn merged_name(index: usize) -> String {
-    format!("merged_{index}")
+fn call_name(index: usize) -> String {
+    format!("call_{index}")
 }
 
-/// The aggregate that merges values of `call`.
-fn merge_function(call: &Expr) -> Result<Arc<AggregateUDF>, NotMergeable> {
-    let refused = || NotMergeable::Aggregate(call.to_string());
-    let Expr::AggregateFunction(AggregateFunction { func, params }) = call.clone().unalias() else {
-        return Err(refused());
-    };
-    let AggregateFunctionParams { distinct, order_by, null_treatment, .. } = params;
-    if !order_by.is_empty() || null_treatment.is_some() {
-        return Err(refused());
-    }
-    match func.name() {
-        "min" | "max" | "bool_and" | "bool_or" | "bit_and" | "bit_or" => Ok(func),
-        "sum" | "bit_xor" if !distinct => Ok(func),
-        "count" if !distinct => Ok(sum_udaf()),
-        _ => Err(refused()),
-    }
+fn aggregate(function: Arc<AggregateUDF>, args: Vec<Expr>) -> Expr {
+    Expr::AggregateFunction(AggregateFunction::new_udf(function, args, false, None, vec![], None))
 }

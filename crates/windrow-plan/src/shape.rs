@@ -124,34 +124,50 @@ pub fn unstable_function(plan: &LogicalPlan) -> Result<Option<String>> {
 /// `expr`, an expression over the output of `input`, as an expression over the columns of the scan below it. `None`
 /// where an aggregate lies between.
 pub(crate) fn over_scan(expr: Expr, input: &LogicalPlan) -> Result<Option<Expr>> {
+    over(expr, input, |node| matches!(node, LogicalPlan::TableScan(_)))
+}
+
+/// `expr`, an expression over the output of `input`, as an expression over the columns of the aggregate below it.
+/// `None` where there is none.
+pub(crate) fn over_aggregate(expr: Expr, input: &LogicalPlan) -> Result<Option<Expr>> {
+    over(expr, input, |node| matches!(node, LogicalPlan::Aggregate(_)))
+}
+
+fn over(expr: Expr, input: &LogicalPlan, is_there: fn(&LogicalPlan) -> bool) -> Result<Option<Expr>> {
     match input {
-        LogicalPlan::TableScan(_) => Ok(Some(expr)),
-        LogicalPlan::Filter(filter) => over_scan(expr, &filter.input),
+        node if is_there(node) => Ok(Some(expr)),
+        LogicalPlan::Filter(filter) => over(expr, &filter.input, is_there),
         LogicalPlan::SubqueryAlias(alias) => {
             let expr = replace_columns(expr, &alias.schema, |index| {
                 let (qualifier, field) = alias.input.schema().qualified_field(index);
                 Expr::Column(Column::from((qualifier, field.as_ref())))
             })?;
-            over_scan(expr, &alias.input)
+            over(expr, &alias.input, is_there)
         }
         LogicalPlan::Projection(projection) => {
             let expr =
                 replace_columns(expr, &projection.schema, |index| projection.expr[index].clone().unalias())?;
-            over_scan(expr, &projection.input)
+            over(expr, &projection.input, is_there)
         }
         _ => Ok(None),
     }
 }
 
-fn replace_columns(expr: Expr, schema: &DFSchema, with: impl Fn(usize) -> Expr) -> Result<Expr> {
-    let replaced = expr.transform_up(|e| match &e {
-        Expr::Column(column) => match schema.maybe_index_of_column(column) {
-            Some(index) => Ok(Transformed::yes(with(index))),
-            None => Ok(Transformed::no(e)),
-        },
-        _ => Ok(Transformed::no(e)),
+/// `expr` with the columns of `schema` replaced, by their positions.
+pub(crate) fn replace_columns(expr: Expr, schema: &DFSchema, with: impl Fn(usize) -> Expr) -> Result<Expr> {
+    map_columns(expr, |column| schema.maybe_index_of_column(column).map(&with))
+}
+
+/// `expr` with the columns replaced that `with` has something for.
+pub(crate) fn map_columns(expr: Expr, with: impl Fn(&Column) -> Option<Expr>) -> Result<Expr> {
+    let mapped = expr.transform_up(|e| {
+        let replaced = match &e {
+            Expr::Column(column) => with(column),
+            _ => None,
+        };
+        Ok(replaced.map_or_else(|| Transformed::no(e), Transformed::yes))
     })?;
-    Ok(replaced.data)
+    Ok(mapped.data)
 }
 
 /// For each output column of `plan`, the column of its aggregate that it gives unchanged, if it does.

@@ -17,6 +17,20 @@ pub const PLACEHOLDER_TIME_INDEX: &str = "__ts_placeholder";
 /// The column of an auto-created sink that says when a row was written.
 pub const UPDATE_TIME: &str = "update_at";
 
+/// What the names of columns with aggregate states begin with. They are Windrow's own: a query does not see them.
+pub const STATE_PREFIX: &str = "__state_";
+
+/// The name of a column with aggregate states.
+pub(crate) fn state_column(index: usize) -> String {
+    format!("{STATE_PREFIX}{index}")
+}
+
+/// Whether a column is one that queries do not see.
+#[must_use]
+pub fn is_hidden(column: &str) -> bool {
+    column.starts_with(STATE_PREFIX)
+}
+
 /// The columns of a sink.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SinkColumns {
@@ -28,13 +42,13 @@ pub struct SinkColumns {
     pub primary_key: Vec<usize>,
 }
 
-/// The columns that a sink for `plan` is created with: the output columns, an update time, and where no group key is
-/// a timestamp, a placeholder for the time index.
+/// The columns that a sink for `plan` is created with: the output columns, an update time, where no group key is a
+/// timestamp a placeholder for the time index, and at last the hidden columns of `states` aggregate states.
 ///
 /// The time index is in the unit of the source where that can hold what names the windows: `AT TIME ZONE` makes
 /// nanoseconds of any timestamp, which most tables cannot store.
 #[must_use]
-pub fn derive_sink(plan: &LogicalPlan, window: Option<&TimeWindow>) -> SinkColumns {
+pub fn derive_sink(plan: &LogicalPlan, window: Option<&TimeWindow>, states: usize) -> SinkColumns {
     let output = plan.schema().as_arrow();
     let keys = group_key_outputs(plan);
     let is_timestamp = |index: &usize| matches!(output.field(*index).data_type(), DataType::Timestamp(..));
@@ -59,6 +73,7 @@ pub fn derive_sink(plan: &LogicalPlan, window: Option<&TimeWindow>) -> SinkColum
         let placeholder = DataType::Timestamp(ArrowUnit::Millisecond, None);
         fields.push(Field::new(PLACEHOLDER_TIME_INDEX, placeholder, false));
     }
+    fields.extend((0..states).map(|index| Field::new(state_column(index), DataType::Binary, true)));
     SinkColumns { schema: Arc::new(Schema::new(fields)), time_index, primary_key }
 }
 
@@ -108,12 +123,15 @@ fn plain(data_type: &DataType) -> DataType {
 pub struct SinkMatch {
     sink: SinkColumns,
     contents: Vec<Content>,
+    outputs: usize,
 }
 
 /// What a sink column is filled with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Content {
     Output(usize),
+    /// An aggregate state; it comes after the outputs, where the plan has it.
+    State(usize),
     UpdateTime,
     Placeholder,
     Null,
@@ -138,11 +156,11 @@ impl SinkMatch {
                 output: Arc::new(output.clone()),
                 sink: Arc::clone(&sink.schema),
             })?;
-        Ok(Self { sink: sink.clone(), contents })
+        Ok(Self { sink: sink.clone(), contents, outputs: output.fields().len() })
     }
 
     /// `plan` with exactly the sink's columns: in their order, with their names and types, and the columns that the
-    /// query does not give filled in.
+    /// query does not give filled in. Columns of the plan beyond the outputs are aggregate states.
     ///
     /// # Errors
     /// When a cast cannot be planned.
@@ -155,23 +173,33 @@ impl SinkMatch {
                     let from = output.field(*index).data_type();
                     return as_stored(column, from, field.data_type()).alias(field.name());
                 }
+                Content::State(index) if self.outputs + index < output.fields().len() => {
+                    Expr::Column(Column::from(output.qualified_field(self.outputs + index)))
+                }
                 Content::UpdateTime => now(),
                 Content::Placeholder => lit(0_i64),
-                Content::Null => lit(ScalarValue::Null),
+                Content::State(_) | Content::Null => lit(ScalarValue::Null),
             };
             cast(value, field.data_type().clone()).alias(field.name())
         });
         Ok(LogicalPlanBuilder::from(plan).project(columns.collect::<Vec<_>>())?.build()?)
     }
 
-    /// The first output whose column cannot hold all of its values, as a message: what is read back from there is not what
-    /// was written.
+    /// The first of `outputs` whose column cannot hold all of its values, as a message: what is read back from there is
+    /// not what was written.
     #[must_use]
-    pub fn lossy_output(&self, output: &Schema, window: Option<&TimeWindow>) -> Option<String> {
+    pub fn lossy_output(
+        &self,
+        output: &Schema,
+        outputs: &[usize],
+        window: Option<&TimeWindow>,
+    ) -> Option<String> {
         let stored = self.contents.iter().zip(self.sink.schema.fields());
         let lossy = stored.filter_map(|(content, column)| match content {
             // That of the time window was checked when outputs were matched.
-            Content::Output(index) if window.map(TimeWindow::output) != Some(*index) => {
+            Content::Output(index)
+                if outputs.contains(index) && window.map(TimeWindow::output) != Some(*index) =>
+            {
                 let field = output.field(*index);
                 (!holds(column.data_type(), field.data_type())).then_some((field, column))
             }
@@ -191,6 +219,18 @@ impl SinkMatch {
     #[must_use]
     pub fn column_of(&self, output: usize) -> Option<usize> {
         self.contents.iter().position(|content| *content == Content::Output(output))
+    }
+
+    /// The sink column with the aggregate states of this number.
+    #[must_use]
+    pub fn column_of_state(&self, state: usize) -> Option<usize> {
+        self.contents.iter().position(|content| *content == Content::State(state))
+    }
+
+    /// How many columns for aggregate states the sink has.
+    #[must_use]
+    pub fn states(&self) -> usize {
+        self.contents.iter().filter(|content| matches!(content, Content::State(_))).count()
     }
 
     /// A range of window labels in the unit `from` as a range of the sink's time index.
@@ -218,6 +258,9 @@ impl SinkMatch {
 /// `value` of type `from` as type `to`. Instants stay what they are: a plain cast would take a timestamp without zone for
 /// local time where `to` has a zone.
 pub(crate) fn as_stored(value: Expr, from: &DataType, to: &DataType) -> Expr {
+    if from == to {
+        return value;
+    }
     let value = match (from, to) {
         (DataType::Timestamp(unit, None), DataType::Timestamp(_, Some(_))) => {
             cast(value, DataType::Timestamp(*unit, Some("UTC".into())))
@@ -337,13 +380,21 @@ fn contents(
     Ok(contents)
 }
 
-/// The update time (one extra timestamp at the end) and the placeholder are filled by Windrow.
+/// The update time (one extra timestamp at the end), the placeholder and the states are filled by Windrow.
 fn fill_own_columns(contents: &mut [Option<Content>], sink: &SinkColumns) {
     let columns = sink.schema.fields();
+    let mut states = 0;
+    for (content, column) in contents.iter_mut().zip(columns) {
+        if is_hidden(column.name()) {
+            *content = Some(Content::State(states));
+            states += 1;
+        }
+    }
     if let Some((column, _)) = sink.schema.column_with_name(PLACEHOLDER_TIME_INDEX) {
         contents[column].get_or_insert(Content::Placeholder);
     }
-    let last = (0..columns.len()).rev().find(|&column| columns[column].name() != PLACEHOLDER_TIME_INDEX);
+    let is_own = |name: &str| name == PLACEHOLDER_TIME_INDEX || is_hidden(name);
+    let last = (0..columns.len()).rev().find(|&column| !is_own(columns[column].name()));
     if let Some(last) = last
         && sink.time_index != Some(last)
         && matches!(columns[last].data_type(), DataType::Timestamp(..))
@@ -355,6 +406,7 @@ fn fill_own_columns(contents: &mut [Option<Content>], sink: &SinkColumns) {
 fn may_stand_for(field: &Field, sink: &SinkColumns, column: usize) -> bool {
     let target = sink.schema.field(column);
     target.name() != PLACEHOLDER_TIME_INDEX
+        && !is_hidden(target.name())
         && Family::of(field.data_type()).fits(Family::of(target.data_type()))
 }
 

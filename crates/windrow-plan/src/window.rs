@@ -7,7 +7,7 @@ use arrow::datatypes::DataType;
 use datafusion::common::{Column, DFSchema, ExprSchema, TableReference};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::simplify::SimplifyContext;
-use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan};
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use windrow_time::{InstantRange, OpaqueWindow, TimeUnit, Window};
 
@@ -72,7 +72,7 @@ impl fmt::Display for NoTimeWindow {
             Self::Shape(node) => write!(f, "it has {node}"),
             Self::Unstable(name) => write!(f, "the value of its {name}() depends on when it runs"),
             Self::NoGroups => f.write_str("it has no GROUP BY"),
-            Self::NoTimeIndex(table) => write!(f, "its source {table} has no time index"),
+            Self::NoTimeIndex(table) => write!(f, "its source {} has no time index", table.table()),
             Self::NoKey { time_index, keys } => write!(
                 f,
                 "none of its group keys ({}) is a timestamp computed from the time index {time_index} alone",
@@ -110,28 +110,28 @@ pub fn find_time_window(
     if let Some(name) = unstable_function(plan)? {
         return Ok(Err(NoTimeWindow::Unstable(name)));
     }
-    let Some(aggregate) = chain.aggregate else { return Ok(Err(NoTimeWindow::NoGroups)) };
     let Some(time_index) = time_index_of(&chain.scan.table_name) else {
         return Ok(Err(NoTimeWindow::NoTimeIndex(chain.scan.table_name.clone())));
     };
-    match aggregate.group_expr.as_slice() {
-        [] => return Ok(Err(NoTimeWindow::NoGroups)),
-        [Expr::GroupingSet(_)] => return Ok(Err(NoTimeWindow::Shape("grouping sets".into()))),
-        _ => {}
-    }
     let column = Column::new(Some(chain.scan.table_name.clone()), &time_index);
-    let column_type = chain.scan.projected_schema.field_from_column(&column)?.data_type().clone();
-    let outputs = outputs_over_aggregate(plan);
+    let column_field = chain.scan.projected_schema.field_from_column(&column)?;
+    let column_type = column_field.data_type().clone();
+    let candidates = match chain.aggregate.map(|aggregate| aggregate.group_expr.as_slice()) {
+        // A row without instant is in no window, but it is in the result of a query that only selects.
+        None if column_field.is_nullable() => return Ok(Err(NoTimeWindow::NoGroups)),
+        Some([]) => return Ok(Err(NoTimeWindow::NoGroups)),
+        Some([Expr::GroupingSet(_)]) => return Ok(Err(NoTimeWindow::Shape("grouping sets".into()))),
+        None | Some(_) => candidates(plan, chain.aggregate)?,
+    };
 
     let mut refusal = None;
     let mut finest: Option<TimeWindow> = None;
-    for (index, key) in aggregate.group_expr.iter().enumerate() {
-        let Some(expr) = over_scan(key.clone(), &aggregate.input)? else { continue };
-        let only_time = expr.column_refs().iter().all(|found| **found == column) && !is_constant(&expr);
+    for Candidate { key, expr, output } in &candidates {
+        let only_time = expr.column_refs().iter().all(|found| **found == column) && !is_constant(expr);
         if !only_time || expr.is_volatile() {
             continue;
         }
-        let expr = simplified(expr, &chain.scan.projected_schema, state)?;
+        let expr = simplified(expr.clone(), &chain.scan.projected_schema, state)?;
         let label = Label::new(&expr, &time_index, &column_type, state)?;
         let known = lower(&expr, &chain.scan.projected_schema, label.unit())?;
         let is_timestamp = matches!(label.data_type()?, DataType::Timestamp(..));
@@ -147,7 +147,7 @@ pub fn find_time_window(
                 continue;
             }
         };
-        let Some(output) = outputs.iter().position(|&column| column == Some(index)) else {
+        let Some(output) = *output else {
             refusal.get_or_insert(NoTimeWindow::NotInOutput(key.to_string()));
             continue;
         };
@@ -167,12 +167,45 @@ pub fn find_time_window(
     Ok(finest.ok_or_else(|| {
         refusal.unwrap_or_else(|| NoTimeWindow::NoKey {
             time_index,
-            keys: aggregate.group_expr.iter().map(ToString::to_string).collect(),
+            keys: candidates.iter().map(|candidate| candidate.key.to_string()).collect(),
         })
     }))
 }
 
-fn simplified(expr: Expr, schema: &DFSchema, state: &SessionState) -> Result<Expr, PlanError> {
+/// What may be a time window: a group key, or of a query without groups, an output.
+struct Candidate {
+    key: Expr,
+    /// The key over the columns of the scan.
+    expr: Expr,
+    output: Option<usize>,
+}
+
+fn candidates(plan: &LogicalPlan, aggregate: Option<&Aggregate>) -> Result<Vec<Candidate>, PlanError> {
+    let mut candidates = Vec::new();
+    match aggregate {
+        Some(aggregate) => {
+            let outputs = outputs_over_aggregate(plan);
+            for (index, key) in aggregate.group_expr.iter().enumerate() {
+                let output = outputs.iter().position(|&column| column == Some(index));
+                if let Some(expr) = over_scan(key.clone(), &aggregate.input)? {
+                    candidates.push(Candidate { key: key.clone(), expr, output });
+                }
+            }
+        }
+        None => {
+            for index in 0..plan.schema().fields().len() {
+                let key = Expr::Column(Column::from(plan.schema().qualified_field(index)));
+                if let Some(expr) = over_scan(key.clone(), plan)? {
+                    candidates.push(Candidate { key, expr, output: Some(index) });
+                }
+            }
+        }
+    }
+    Ok(candidates)
+}
+
+/// `expr` with casts where they are needed, and constants computed.
+pub(crate) fn simplified(expr: Expr, schema: &DFSchema, state: &SessionState) -> Result<Expr, PlanError> {
     let context = SimplifyContext::builder()
         .with_schema(Arc::new(schema.clone()))
         .with_config_options(Arc::clone(state.config_options()))

@@ -21,7 +21,7 @@ pub struct FlowDefinition {
     pub sink: TableReference,
     /// Which output goes into which column of the sink.
     pub matched: SinkMatch,
-    /// The query's time window; without one, the whole query runs each time.
+    /// The query's time window; without one, the whole query runs each time, unless new rows can be appended.
     pub window: Option<TimeWindow>,
     /// How the query is merged, or why it is not.
     pub merge: Result<Merge, Vec<NotMergeable>>,
@@ -30,7 +30,7 @@ pub struct FlowDefinition {
 }
 
 /// How a flow is kept.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct FlowOptions {
     /// Which moves are allowed.
     pub approach: Approach,
@@ -42,4 +42,23 @@ pub struct FlowOptions {
     pub schedule: Option<EvalSchedule>,
     /// Windows that end so long ago are not updated any more.
     pub expire_after: Option<Duration>,
+    /// An aggregate state that takes more bytes is not stored: the flow is repaired instead of merged, once new rows meet
+    /// such a group.
+    pub max_state_bytes: usize,
+}
+
+/// [`FlowOptions::max_state_bytes`], unless it is given.
+pub const DEFAULT_MAX_STATE_BYTES: usize = 1 << 20;
+
+impl Default for FlowOptions {
+    fn default() -> Self {
+        Self {
+            approach: Approach::default(),
+            limits: ChunkLimits::default(),
+            cadence: Cadence::default(),
+            schedule: None,
+            expire_after: None,
+            max_state_bytes: DEFAULT_MAX_STATE_BYTES,
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! Why a refresh failed.
 
 use datafusion::error::DataFusionError;
-use windrow_plan::PlanError;
+use windrow_plan::{PlanError, StateMissing};
 use windrow_state::{ProgressError, Reason};
 use windrow_table::TableError;
 use windrow_time::{MarkError, WindowError};
@@ -62,5 +62,23 @@ impl RefreshError {
             Self::Table(TableError::Conflict { .. })
                 | Self::Execute(ExecuteError::Table(TableError::Conflict { .. }))
         )
+    }
+
+    /// Whether a row to be merged into has no aggregate state: the flow has to be repaired instead.
+    #[must_use]
+    pub fn is_state_missing(&self) -> bool {
+        let mut error: Option<&(dyn std::error::Error + 'static)> = Some(self);
+        while let Some(current) = error {
+            if current.is::<StateMissing>() {
+                return true;
+            }
+            error = match current.downcast_ref::<DataFusionError>() {
+                // An error shared by several readers gives its own source as the next, which skips it.
+                Some(DataFusionError::Shared(shared)) => Some(shared.as_ref()),
+                Some(DataFusionError::External(inner)) => Some(inner.as_ref()),
+                _ => current.source(),
+            };
+        }
+        false
     }
 }

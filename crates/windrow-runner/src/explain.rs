@@ -55,7 +55,7 @@ impl Flow {
         let mut queries = vec![(MoveKind::Repair, refresh.repair_query(&repair)?)];
         let merge = state.merge(observed.clone(), &outlook.news, SINK_COMMITS);
         if let Ok(how) = &definition.merge {
-            queries.push((MoveKind::Merge, refresh.merge_query(how, &merge)?.0));
+            queries.push((MoveKind::Merge, refresh.merge_query(how, &merge)?.plan));
         }
         let (next, written) = match next {
             Move::Idle => (MoveKind::Idle, None),

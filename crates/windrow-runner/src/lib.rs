@@ -15,7 +15,7 @@ mod sources;
 mod task;
 mod windowed;
 
-pub use definition::{FlowDefinition, FlowOptions};
+pub use definition::{DEFAULT_MAX_STATE_BYTES, FlowDefinition, FlowOptions};
 pub use error::RefreshError;
 pub use explain::FlowExplanation;
 pub use flow::{Flow, FlowTables, now_millis};

@@ -17,7 +17,7 @@ use windrow_transport::{FlowOutcome, FlowQuery, Statement};
 
 use crate::flow::{Memory, now_millis};
 use crate::sources::{SinkNews, SourceNews, sink_news, source_news};
-use crate::{Flow, MoveKind, RefreshError, RefreshReport};
+use crate::{Flow, FlowDefinition, MoveKind, RefreshError, RefreshReport};
 
 /// A merge reads the sink under at most so many range conditions; clean windows between them are rewritten unchanged.
 const MERGE_RANGES: usize = 32;
@@ -54,17 +54,27 @@ pub(crate) async fn refresh(
         }),
         Move::Observe { next } => refresh.observe(&situation, next).await,
         Move::Repair { observed, coverage } => refresh.repair(&situation, state, observed, coverage).await,
-        Move::Merge { next } => match &flow.definition.merge {
-            Ok(merge) => {
+        Move::Merge { next } => {
+            if let Ok(merge) = &flow.definition.merge {
                 let attempt = state.merge(next, &outlook.news, SINK_COMMITS);
-                refresh.merge(&situation, state, merge, attempt).await
+                match refresh.merge(&situation, state, merge, attempt).await {
+                    Err(error) if error.is_state_missing() => {
+                        tracing::warn!(flow = flow.definition.name, %error, "the flow is repaired from now on");
+                    }
+                    result => return result,
+                }
             }
-            Err(_) => {
-                *state = state.clone().without_merges();
-                refresh.repair(&situation, state, situation.observed()?, Coverage::ScopedBaseRepair).await
-            }
-        },
+            *state = state.with_progress(situation.progress.clone()).without_merges();
+            refresh.repair(&situation, state, situation.observed()?, Coverage::ScopedBaseRepair).await
+        }
     }
+}
+
+/// The query of a merge.
+pub(crate) struct MergeQuery {
+    pub(crate) plan: LogicalPlan,
+    write: Write,
+    reads_sink: bool,
 }
 
 /// One refresh in the making.
@@ -153,7 +163,10 @@ impl<'a> Refresh<'a> {
         let (mut merge_cost, mut repair_cost) = (0, 0);
         if mergeable && news.appends_only && !news.touched.is_empty() {
             let sink = &self.flow.tables.sink;
-            let rewritten = sink.estimate_rows(&self.labels(&news.touched.cover(MERGE_RANGES))?).await?;
+            let rewritten = match self.flow.definition.merge {
+                Ok(Merge::Append) => 0,
+                _ => sink.estimate_rows(&self.labels(&news.touched.cover(MERGE_RANGES))?).await?,
+            };
             merge_cost = situation.appended_rows.saturating_add(rewritten);
             let replaced = sink.estimate_rows(&self.labels(&news.touched)?).await?;
             let source = self.source.estimate_rows(news.touched.ranges()).await?;
@@ -204,36 +217,49 @@ impl<'a> Refresh<'a> {
         merge: &Merge,
         attempt: Attempt,
     ) -> Result<Refreshed, RefreshError> {
-        let definition = &self.flow.definition;
-        let (merged, ranges) = self.merge_query(merge, &attempt)?;
+        let MergeQuery { plan, write, reads_sink } = self.merge_query(merge, &attempt)?;
         let appended =
             SequenceRange { after: situation.progress.checkpoint().clone(), upto: attempt.fence.clone() };
-        let bounds = vec![
-            (self.window.source().clone(), ReadBounds::Appended(appended)),
-            (definition.sink.clone(), ReadBounds::Snapshot(situation.sink_at.clone())),
-        ];
-        let write = Write::Replace { ranges };
-        let result = self.commit(situation, merged, write, bounds, attempt.next.clone()).await;
+        let mut bounds = vec![(self.window.source().clone(), ReadBounds::Appended(appended))];
+        if reads_sink {
+            let sink = self.flow.definition.sink.clone();
+            bounds.push((sink, ReadBounds::Snapshot(situation.sink_at.clone())));
+        }
+        let result = self.commit(situation, plan, write, bounds, attempt.next.clone()).await;
         self.judge(situation, state, &attempt, MoveKind::Merge, result)
     }
 
-    /// The query, limited to the windows of a repair.
+    /// The query, limited to the windows of a repair, with the states that later merges need.
     pub(crate) fn repair_query(&self, attempt: &Attempt) -> Result<LogicalPlan, RefreshError> {
-        let query = &self.flow.definition.query;
-        Ok(limit_to_ranges(query, self.window.time_index(), attempt.windows.ranges())?)
+        let FlowDefinition { query, merge, options, .. } = &self.flow.definition;
+        let (time_index, ranges) = (self.window.time_index(), attempt.windows.ranges());
+        Ok(match merge {
+            Ok(Merge::Groups(groups)) if merge.as_ref().is_ok_and(|merge| merge.states() > 0) => {
+                groups.repaired(time_index, ranges, options.max_state_bytes)?
+            }
+            _ => limit_to_ranges(query, time_index, ranges)?,
+        })
     }
 
-    /// The new rows' aggregate together with the sink's rows, and the ranges of the sink that these are from.
-    pub(crate) fn merge_query(
-        &self,
-        merge: &Merge,
-        attempt: &Attempt,
-    ) -> Result<(LogicalPlan, Vec<InstantRange>), RefreshError> {
-        let definition = &self.flow.definition;
-        let ranges = self.labels(&attempt.windows.cover(MERGE_RANGES))?;
+    /// The new rows, or their aggregate together with the sink's rows of the windows they touch.
+    pub(crate) fn merge_query(&self, merge: &Merge, attempt: &Attempt) -> Result<MergeQuery, RefreshError> {
+        let FlowDefinition { query, matched, options, .. } = &self.flow.definition;
         // No condition on the dirty windows: only rows that have expired, or are in no window, are left out.
-        let delta = limit_to_ranges(&definition.query, self.window.time_index(), &[self.live])?;
-        Ok((merge.plan(delta, self.sink_rows(&ranges)?, &definition.matched)?, ranges))
+        let (time_index, live) = (self.window.time_index(), [self.live]);
+        Ok(match merge {
+            Merge::Append => MergeQuery {
+                plan: limit_to_ranges(query, time_index, &live)?,
+                write: Write::Append,
+                reads_sink: false,
+            },
+            Merge::Groups(groups) => {
+                let ranges = self.labels(&attempt.windows.cover(MERGE_RANGES))?;
+                let sink = self.sink_rows(&ranges)?;
+                let limit = options.max_state_bytes;
+                let plan = groups.merged(time_index, &live, sink, matched, limit)?;
+                MergeQuery { plan, write: Write::Replace { ranges }, reads_sink: true }
+            }
+        })
     }
 
     /// What came of an attempt.

@@ -15,6 +15,7 @@ mod memory;
 mod prune;
 mod rewrite;
 mod rows;
+mod selected;
 mod spec;
 mod table;
 
@@ -24,6 +25,7 @@ pub use memory::MemoryTable;
 pub use prune::{TimeSpan, TimeSpans, overlapping_rows};
 pub use rewrite::{Removal, Survivors};
 pub use rows::{concat, instants_of, sorted_by_time, time_span};
+pub use selected::SelectedColumns;
 pub use spec::{SpecError, TableSpec};
 pub use table::{
     Changes, Commit, Committed, CommittedProgress, ReadBounds, RowStream, SinkTable, SourceTable, Write,

@@ -57,6 +57,12 @@ impl Changes {
         self.rewritten.iter().all(|array| array.is_empty())
     }
 
+    /// Whether no row is concerned. A table without time index cannot tell.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.appended.iter().chain(&self.rewritten).all(|array| array.is_empty())
+    }
+
     /// How many rows were appended.
     #[must_use]
     pub fn appended_rows(&self) -> u64 {

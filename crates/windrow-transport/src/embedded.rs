@@ -17,7 +17,7 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::SessionContext;
-use windrow_table::{Commit, SinkTable, SourceTable, TableError};
+use windrow_table::{Commit, SelectedColumns, SinkTable, SourceTable, TableError};
 
 use crate::{ExecuteError, Executor, FlowOutcome, FlowQuery, Statement};
 
@@ -127,7 +127,11 @@ fn bind(
         let Some((_, provider)) = providers.iter().find(|(name, _)| *name == scan.table_name) else {
             return Ok(Transformed::no(LogicalPlan::TableScan(scan)));
         };
-        scan.source = provider_as_source(Arc::clone(provider));
+        // The plan may have been made without columns that are not for queries.
+        let known = scan.source.schema();
+        let provider =
+            SelectedColumns::of(Arc::clone(provider), |name| known.column_with_name(name).is_some());
+        scan.source = provider_as_source(provider);
         Ok(Transformed::yes(LogicalPlan::TableScan(scan)))
     })?;
     Ok(bound.data)

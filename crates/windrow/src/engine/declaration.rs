@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use arrow::datatypes::{DataType, Schema, TimeUnit};
 use serde::{Deserialize, Serialize};
+use windrow_plan::is_hidden;
 use windrow_table::{SpecError, TableSpec};
 
 use super::EngineError;
@@ -40,17 +41,22 @@ pub(super) struct FlowDeclaration {
     /// The name that its progress is under.
     pub(super) id: String,
     pub(super) created_millis: i64,
+    /// What the aggregate states in its sink are of; see [`windrow_plan::Merge::state_format`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) state_format: Option<String>,
 }
 
 impl TableDeclaration {
+    /// The columns that statements can name.
     pub(super) fn column_names(&self) -> Vec<String> {
-        self.schema.fields().iter().map(|field| field.name().clone()).collect()
+        let names = self.schema.fields().iter().map(|field| field.name());
+        names.filter(|name| !is_hidden(name)).cloned().collect()
     }
 
     /// Refuses columns that the table does not have, and such that are named twice.
     pub(super) fn check_columns(&self, columns: &[String]) -> Result<(), EngineError> {
         for (index, column) in columns.iter().enumerate() {
-            if self.schema.column_with_name(column).is_none() {
+            if !self.column_names().contains(column) {
                 return Err(EngineError::Refused(format!(
                     "table {} has no column {column}; it has {}",
                     self.name,
@@ -76,7 +82,7 @@ impl TableDeclaration {
     /// The `CREATE TABLE` that makes this table.
     pub(super) fn to_sql(&self) -> String {
         let mut parts: Vec<String> = Vec::new();
-        for field in self.schema.fields() {
+        for field in self.schema.fields().iter().filter(|field| !is_hidden(field.name())) {
             let mut part = format!("{} {}", quote_name(field.name()), sql_type(field.data_type()));
             if !field.is_nullable() {
                 part.push_str(" NOT NULL");

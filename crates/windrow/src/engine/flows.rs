@@ -6,14 +6,15 @@ use std::sync::Arc;
 use datafusion::common::TableReference;
 use datafusion::logical_expr::LogicalPlan;
 use windrow_plan::{
-    Merge, NotMergeable, SinkColumns, SinkMatch, TimeWindow, derive_sink, find_time_window, scanned_tables,
+    Merge, NotMergeable, SinkColumns, SinkMatch, TimeWindow, derive_sink, find_time_window, normalise,
+    scanned_tables,
 };
 use windrow_runner::{Flow, FlowDefinition, FlowOptions, FlowTables, now_millis};
 use windrow_state::{Approach, EvalSchedule};
 use windrow_table::{SinkTable, SourceTable};
 
 use super::declaration::{FlowDeclaration, TableDeclaration};
-use super::registry::{FlowEntry, TableEntry, full_reference, local_name, local_reference};
+use super::registry::{CATALOG, FlowEntry, SCHEMA, TableEntry, full_reference, local_name, local_reference};
 use super::tables::exists;
 use super::{Answer, EngineError, Inner};
 use crate::sql::{CreateFlow, Interval, Options, TableName};
@@ -37,8 +38,9 @@ impl Inner {
         let declaration = FlowDeclaration {
             name: create.name.clone(),
             sql: CreateFlow { or_replace: false, if_not_exists: false, ..create.clone() }.to_string(),
-            id: format!("{}/{}", create.name, uuid::Uuid::new_v4().simple()),
+            id: new_id(&create.name),
             created_millis: now_millis(),
+            state_format: None,
         };
         let (entry, new_sink) = self.build_flow(create, declaration).await?;
         let sink = create.sink.table.clone();
@@ -73,7 +75,7 @@ impl Inner {
     pub(super) async fn build_flow(
         &self,
         create: &CreateFlow,
-        declaration: FlowDeclaration,
+        mut declaration: FlowDeclaration,
     ) -> Result<(FlowEntry, Option<TableEntry>), EngineError> {
         local_name(&create.sink)?;
         let mut options = flow_options(&create.options)?;
@@ -93,14 +95,15 @@ impl Inner {
             ));
         }
 
-        let merge = match &query.window {
-            Some(_) => Merge::analyse(&query.plan)?,
-            None => Err(vec![NotMergeable::Shape("no time window".into())]),
-        };
+        let merge = self.how_to_merge(&query)?;
         refuse_unmergeable(options.approach, &merge)?;
 
         // A sink is made last, when nothing else can be wrong.
-        let derived = derive_sink(&query.plan, query.window.as_ref());
+        let states = match (&merge, options.approach) {
+            (_, Approach::Recompute) | (Err(_), _) => 0,
+            (Ok(merge), _) => merge.states(),
+        };
+        let derived = derive_sink(&query.plan, query.window.as_ref(), states);
         let (sink, new_sink) = self.sink_for(create, &derived).await?;
         let spec = sink.spec();
         let columns = SinkColumns {
@@ -110,11 +113,13 @@ impl Inner {
         };
         let matched = SinkMatch::new(query.plan.schema().as_arrow(), query.window.as_ref(), &columns, false)?;
         matched.align(query.plan.clone())?;
-        // A sink that was just made holds everything; one of the user's may round or cut off.
-        let merge = match matched.lossy_output(query.plan.schema().as_arrow(), query.window.as_ref()) {
-            Some(lossy) if merge.is_ok() => Err(vec![NotMergeable::Lossy(lossy)]),
-            _ => merge,
-        };
+        let merge = merge.and_then(|merge| fits(merge, &query, &matched));
+        let state_format = merge.as_ref().ok().and_then(Merge::state_format);
+        if declaration.state_format.is_some() && declaration.state_format != state_format {
+            // The states in the sink are of another version: nothing is merged into them, everything is computed anew.
+            declaration.id = new_id(&create.name);
+        }
+        declaration.state_format = state_format;
         refuse_unmergeable(options.approach, &merge)?;
         if let Some(window) = &query.window
             && (spec.time_index().is_none() || matched.column_of(window.output()) != spec.time_index())
@@ -143,7 +148,7 @@ impl Inner {
     }
 
     async fn plan_flow_query(&self, create: &CreateFlow) -> Result<PlannedQuery, EngineError> {
-        let plan = self.plan_query(&create.query).await?;
+        let plan = normalise(self.plan_query(&create.query).await?, CATALOG, SCHEMA)?;
         let mut reads = Vec::new();
         let mut sources = Vec::new();
         for reference in scanned_tables(&plan)? {
@@ -160,9 +165,21 @@ impl Inner {
         let window = match find_time_window(&plan, &state, time_index)? {
             Ok(window) => Some(window),
             Err(_) if create.eval_interval.is_some() => None,
+            // What only selects needs no window: new rows are appended.
+            Err(_) if matches!(Merge::analyse(&plan, &state)?, Ok(Merge::Append)) && !sources.is_empty() => {
+                None
+            }
             Err(reason) => return Err(EngineError::NoTimeWindow { reason: reason.to_string() }),
         };
         Ok(PlannedQuery { plan, window, sources, reads })
+    }
+
+    fn how_to_merge(&self, query: &PlannedQuery) -> Result<Result<Merge, Vec<NotMergeable>>, EngineError> {
+        let merge = Merge::analyse(&query.plan, &self.session.state())?;
+        Ok(match (&query.window, merge) {
+            (None, Ok(Merge::Groups(_))) => Err(vec![NotMergeable::Shape("no time window".into())]),
+            (_, merge) => merge,
+        })
     }
 
     /// A flow must not read what it writes, directly or through other flows.
@@ -290,6 +307,24 @@ impl super::Registry {
     }
 }
 
+fn new_id(name: &str) -> String {
+    format!("{name}/{}", uuid::Uuid::new_v4().simple())
+}
+
+/// Whether the sink holds all that merging reads back. One that was just made does; one of the user's may round, cut off,
+/// or have no columns for states.
+fn fits(merge: Merge, query: &PlannedQuery, matched: &SinkMatch) -> Result<Merge, Vec<NotMergeable>> {
+    let mut reasons = Vec::new();
+    let output = query.plan.schema().as_arrow();
+    if let Some(lossy) = matched.lossy_output(output, &merge.outputs_read_back(), query.window.as_ref()) {
+        reasons.push(NotMergeable::Lossy(lossy));
+    }
+    if merge.states() > matched.states() {
+        reasons.push(NotMergeable::NoStateColumns(merge.states()));
+    }
+    if reasons.is_empty() { Ok(merge) } else { Err(reasons) }
+}
+
 /// An author who insists on merging is told why it cannot be.
 fn refuse_unmergeable(
     approach: Approach,
@@ -329,12 +364,15 @@ fn flow_options(written: &Options) -> Result<FlowOptions, EngineError> {
             }
             "windows_per_query" => options.limits.windows_per_query = number()?,
             "merge_gap_windows" => options.limits.merge_gap_windows = number()?,
+            "max_state_bytes" => {
+                options.max_state_bytes = usize::try_from(number()?).unwrap_or(usize::MAX);
+            }
             "min_refresh" => options.cadence.min_refresh = length()?,
             "query_timeout" => options.cadence.query_timeout = length()?,
             _ => {
                 return Err(EngineError::Option(format!(
                     "a flow has no option {key}; there are refresh, max_filters_per_query, windows_per_query, \
-                     merge_gap_windows, min_refresh and query_timeout"
+                     merge_gap_windows, max_state_bytes, min_refresh and query_timeout"
                 )));
             }
         }

@@ -45,12 +45,18 @@ impl Engine {
             };
             known(declaration.name, inner.open_external(&create).await?)?;
         }
+        let mut changed = false;
         for declaration in catalog.flows {
             let Statement::CreateFlow(create) = only_statement(&declaration.sql)? else {
                 return Err(EngineError::NoFlow(declaration.name));
             };
+            let id = declaration.id.clone();
             let (entry, _) = inner.build_flow(&create, declaration).await?;
+            changed |= entry.declaration.id != id;
             inner.put_flow(entry);
+        }
+        if changed {
+            inner.save_catalog()?;
         }
         Ok(())
     }

@@ -5,8 +5,9 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use datafusion::catalog::TableProvider;
 use datafusion::common::TableReference;
+use windrow_plan::is_hidden;
 use windrow_runner::Flow;
-use windrow_table::{LatestRows, SinkTable, SourceTable};
+use windrow_table::{LatestRows, SelectedColumns, SinkTable, SourceTable};
 use windrow_transport::TableResolver;
 
 use super::EngineError;
@@ -47,7 +48,8 @@ impl TableEntry {
     pub(super) fn provider(&self) -> Arc<dyn TableProvider> {
         match self {
             Self::Own { table, .. } | Self::Followed { table, .. } => {
-                Arc::new(LatestRows::of(Arc::clone(table)))
+                let all = Arc::new(LatestRows::of(Arc::clone(table)));
+                SelectedColumns::of(all, |column| !is_hidden(column))
             }
             Self::Files { provider, .. } => Arc::clone(provider),
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use arrow::datatypes::{Field, Schema};
 use datafusion::sql::parser::{DFParserBuilder, Statement as DataFusionStatement};
+use windrow_plan::{STATE_PREFIX, is_hidden};
 use windrow_table::{MemoryTable, SinkTable};
 
 use super::declaration::TableDeclaration;
@@ -39,6 +40,12 @@ impl Inner {
                     )));
                 }
             }
+        }
+        if let Some(column) = create.columns.iter().find(|column| is_hidden(&column.name)) {
+            return Err(EngineError::Refused(format!(
+                "the column name {} begins with {STATE_PREFIX}, which is for the states of aggregates",
+                column.name
+            )));
         }
         let schema = self.arrow_schema(&create.columns).await?;
         let mut defaults = BTreeMap::new();
