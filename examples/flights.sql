@@ -17,14 +17,14 @@ CREATE TABLE flights (
   cancelled BOOLEAN
 ) WITH ('append_mode' = 'true');
 
--- Counts, sums, minima and maxima of new rows are merged into what the sink has.
+-- The aggregate of new rows is merged into what the sink has: counts, sums, minima and maxima by their values …
 CREATE FLOW hourly SINK TO hourly_by_origin AS
 SELECT date_bin(INTERVAL '1 hour', sched_dep) AS time_window, origin,
        count(*) AS flights, count(dep_delay) AS departed,
        sum(dep_delay) AS delay_sum, min(dep_delay) AS delay_min, max(dep_delay) AS delay_max
 FROM flights GROUP BY time_window, origin;
 
--- A standard deviation and a distinct count cannot be merged from their values: the days touched are recomputed.
+-- … a standard deviation, a distinct count or a mean by its state, which the sink keeps in a hidden column.
 CREATE FLOW daily SINK TO daily_by_carrier AS
 SELECT date_trunc('day', sched_dep) AS time_window, carrier,
        count(*) AS flights, sum(distance) AS miles, count(DISTINCT dest) AS dests,
@@ -136,6 +136,9 @@ INSERT INTO flights SELECT r.* FROM recorded r
 INSERT INTO flights SELECT r.* FROM recorded r
   LEFT SEMI JOIN held_back h
     ON r.sched_dep = h.sched_dep AND r.carrier = h.carrier AND r.flight = h.flight AND r.origin = h.origin;
+
+-- Rows that go away cannot be merged out again: the windows that they were in are recomputed.
+DELETE FROM flights WHERE carrier = 'OO';
 
 SELECT * FROM hourly_by_origin ORDER BY time_window, origin LIMIT 5;
 SELECT * FROM daily_by_carrier ORDER BY time_window, carrier LIMIT 5;

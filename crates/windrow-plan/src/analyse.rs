@@ -6,8 +6,6 @@ use std::sync::Arc;
 use datafusion::common::{Column, DFSchema};
 use datafusion::execution::SessionState;
 use datafusion::functions_aggregate as aggregates;
-use datafusion::logical_expr::expr::AggregateFunction;
-use datafusion::logical_expr::utils::AggregateOrderSensitivity;
 use datafusion::logical_expr::{AggregateUDF, Expr, LogicalPlan};
 
 use crate::PlanError;
@@ -29,10 +27,15 @@ pub enum NotMergeable {
     Having,
     /// A group key is no column of the result, so groups cannot be told apart in the sink.
     KeyNotInOutput(String),
-    /// The value of an aggregate depends on the order of rows, which nothing says.
-    OrderOfRows(String),
     /// An aggregate has no state that can be stored.
-    NoState(String),
+    NoState {
+        /// The aggregate.
+        call: String,
+        /// What is wrong with its states.
+        why: String,
+    },
+    /// DataFusion has no plan for the states of the query.
+    NoPlan(String),
     /// What the sink stores of an output is not all of it.
     Lossy(String),
     /// The sink has no columns for aggregate states.
@@ -52,10 +55,10 @@ impl fmt::Display for NotMergeable {
                  one that selects from its sink, are merged)",
             ),
             Self::KeyNotInOutput(key) => write!(f, "the group key {key} is not in the SELECT list"),
-            Self::OrderOfRows(call) => {
-                write!(f, "the value of {call} depends on the order of rows; give it an ORDER BY")
+            Self::NoState { call, why } => {
+                write!(f, "{call} has no partial state that can be stored: {why}")
             }
-            Self::NoState(call) => write!(f, "{call} has no partial state that can be stored"),
+            Self::NoPlan(error) => write!(f, "the states of its aggregates cannot be planned: {error}"),
             Self::Lossy(message) => f.write_str(message),
             Self::NoStateColumns(states) => write!(
                 f,
@@ -149,24 +152,23 @@ fn analyse_call(
     input: &DFSchema,
     state: &SessionState,
 ) -> Result<Result<Call, NotMergeable>, PlanError> {
+    let no_state = |why: String| NotMergeable::NoState { call: expr.to_string(), why };
     let Expr::AggregateFunction(mut call) = expr.clone().unalias() else {
-        return Ok(Err(NotMergeable::NoState(expr.to_string())));
+        return Ok(Err(no_state("it is no aggregate function".into())));
     };
     let args = call.params.args.into_iter();
     // Constant arguments have to be literals: accumulators look at them.
     call.params.args = args.map(|arg| simplified(arg, input, state)).collect::<Result<_, _>>()?;
-    if depends_on_unsaid_order(&call) {
-        return Ok(Err(NotMergeable::OrderOfRows(expr.to_string())));
-    }
-    let Ok(of) = AggregateState::of(&call, input) else {
-        return Ok(Err(NotMergeable::NoState(expr.to_string())));
+    let of = match AggregateState::of(&call, input) {
+        Ok(of) => of,
+        Err(error) => return Ok(Err(no_state(error.to_string()))),
     };
     // The value is in the sink already, so that it need not be there twice.
     if let Some(output) = output.filter(|_| is_direct(&call.func) && of.is_its_value()) {
         return Ok(Ok(Call { call, of, direct: Some(output) }));
     }
     if !of.can_be_stored() {
-        return Ok(Err(NotMergeable::NoState(expr.to_string())));
+        return Ok(Err(no_state(format!("{} has no form of bytes", of.data_type()))));
     }
     Ok(Ok(Call { call, of, direct: None }))
 }
@@ -186,17 +188,4 @@ fn is_direct(function: &AggregateUDF) -> bool {
     ]
     .iter()
     .any(|direct| **direct == *function)
-}
-
-/// Whether rows in another order give another value, and no ORDER BY says which is meant.
-fn depends_on_unsaid_order(call: &AggregateFunction) -> bool {
-    // Functions that say nothing are taken to depend on it, and most of DataFusion's say nothing.
-    const DEPENDS: &[&str] =
-        &["any_value", "array_agg", "first_value", "last_value", "nth_value", "string_agg"];
-    let depends = match call.func.order_sensitivity() {
-        AggregateOrderSensitivity::Insensitive => false,
-        AggregateOrderSensitivity::HardRequirement => DEPENDS.contains(&call.func.name()),
-        AggregateOrderSensitivity::Beneficial | AggregateOrderSensitivity::SoftRequirement => true,
-    };
-    depends && call.params.order_by.is_empty()
 }

@@ -32,9 +32,9 @@ mod window;
 pub use analyse::NotMergeable;
 pub use error::PlanError;
 pub use filter::{in_ranges, limit_to_ranges};
-pub use merge::{Groups, Merge};
+pub use merge::{Groups, Kept, Merge, MergedCall};
 pub use normalise::normalise;
-pub use shape::{scanned_tables, unstable_function};
+pub use shape::{ambiguous_outputs, scanned_tables, unstable_function};
 pub use sink::{
     PLACEHOLDER_TIME_INDEX, STATE_PREFIX, SinkColumns, SinkMatch, UPDATE_TIME, derive_sink, is_hidden,
 };

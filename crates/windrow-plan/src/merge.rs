@@ -18,6 +18,7 @@
 
 use std::sync::Arc;
 
+use arrow::datatypes::DataType;
 use datafusion::common::{Column, plan_datafusion_err};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::AggregateFunction;
@@ -50,6 +51,32 @@ pub struct Groups {
     pub(crate) calls: Vec<Call>,
     /// The query's outputs over [`Groups::columns`], with each call's value.
     pub(crate) outputs: Vec<Expr>,
+}
+
+/// An aggregate of a query that is merged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MergedCall {
+    /// The aggregate, as the query calls it.
+    pub call: String,
+    /// What the sink keeps of it.
+    pub kept: Kept,
+}
+
+/// What a sink keeps of an aggregate to merge it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Kept {
+    /// Its value, which is an output of the query and says all.
+    Value {
+        /// The position of the output.
+        output: usize,
+    },
+    /// Its state, in a hidden column.
+    State {
+        /// The column.
+        column: String,
+        /// What the state consists of.
+        types: Vec<DataType>,
+    },
 }
 
 /// A call of an aggregate.
@@ -86,11 +113,22 @@ impl Merge {
         })
     }
 
-    /// The calls whose states are in the sink, and their layouts, in the order of the state columns.
+    /// The aggregates of the query, and what is kept of each.
     #[must_use]
-    pub fn describe_states(&self) -> Vec<String> {
+    pub fn calls(&self) -> Vec<MergedCall> {
         let Self::Groups(groups) = self else { return Vec::new() };
-        groups.stored_states().map(AggregateState::layout).collect()
+        let mut states = 0..;
+        let describe = |call: &Call| MergedCall {
+            call: call.of.name().to_owned(),
+            kept: match call.direct {
+                Some(output) => Kept::Value { output },
+                None => Kept::State {
+                    column: state_column(states.next().unwrap_or_default()),
+                    types: call.of.types(),
+                },
+            },
+        };
+        groups.calls.iter().map(describe).collect()
     }
 
     /// The outputs that are read back from the sink to be merged.

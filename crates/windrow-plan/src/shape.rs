@@ -193,3 +193,37 @@ pub(crate) fn outputs_over_aggregate(plan: &LogicalPlan) -> Vec<Option<usize>> {
         other => vec![None; other.schema().fields().len()],
     }
 }
+
+/// The outputs for which a query may give one of several values, so that two computations over the same rows may differ:
+/// approximate percentiles, which depend a little on how rows were divided among states; any value of a group; and what
+/// depends on the order of rows where no `ORDER BY` says which.
+///
+/// # Errors
+/// When the plan cannot be walked.
+pub fn ambiguous_outputs(plan: &LogicalPlan) -> Result<Vec<usize>> {
+    const AMBIGUOUS: &[&str] =
+        &["any_value", "approx_median", "approx_percentile_cont", "approx_percentile_cont_with_weight"];
+    const UNLESS_ORDERED: &[&str] = &["array_agg", "first_value", "last_value", "nth_value", "string_agg"];
+    let Ok(Chain { aggregate: Some(aggregate), .. }) = chain(plan)? else { return Ok(Vec::new()) };
+    let is_ambiguous = |column: &Column| {
+        let index = aggregate.schema.maybe_index_of_column(column);
+        let call =
+            index.and_then(|index| aggregate.aggr_expr.get(index.checked_sub(aggregate.group_expr.len())?));
+        match call.map(|call| call.clone().unalias()) {
+            Some(Expr::AggregateFunction(AggregateFunction { func, params })) => {
+                AMBIGUOUS.contains(&func.name())
+                    || (UNLESS_ORDERED.contains(&func.name()) && params.order_by.is_empty())
+            }
+            _ => false,
+        }
+    };
+    let mut ambiguous = Vec::new();
+    for index in 0..plan.schema().fields().len() {
+        let output = Expr::Column(Column::from(plan.schema().qualified_field(index)));
+        if over_aggregate(output, plan)?.is_some_and(|expr| expr.column_refs().into_iter().any(is_ambiguous))
+        {
+            ambiguous.push(index);
+        }
+    }
+    Ok(ambiguous)
+}

@@ -27,6 +27,7 @@ pub struct TimeWindow {
     domain: InstantRange,
     source: TableReference,
     time_index: String,
+    expression: String,
     output: usize,
 }
 
@@ -158,6 +159,7 @@ pub fn find_time_window(
             label,
             source: chain.scan.table_name.clone(),
             time_index: time_index.clone(),
+            expression: key.to_string(),
             output,
         };
         if finest.as_ref().is_none_or(|finest| candidate.is_finer_than(finest)) {
@@ -274,6 +276,12 @@ impl TimeWindow {
     #[must_use]
     pub fn time_index(&self) -> &str {
         &self.time_index
+    }
+
+    /// The expression of the time index whose values name the windows, as the query has it.
+    #[must_use]
+    pub fn expression(&self) -> &str {
+        &self.expression
     }
 
     /// The position in the query's output of the value that names the window.

@@ -454,8 +454,9 @@ async fn a_flow_explains_what_its_next_refresh_would_do() {
         | what             | is                                                                                                                                                                                                                                                      |
         +------------------+---------------------------------------------------------------------------------------------------------------------------------------------------------------------------------------------------------------------------------------------------------+
         | sink             | s                                                                                                                                                                                                                                                       |
-        | window           | w, of ts: a grid of 900s                                                                                                                                                                                                                                |
+        | window           | w = date_bin(IntervalMonthDayNano("IntervalMonthDayNano { months: 0, days: 0, nanoseconds: 900000000000 }"), t.ts), of ts: a grid of 900s                                                                                                               |
         | merges           | yes                                                                                                                                                                                                                                                     |
+        | kept of sum(t.v) | its value, the output v                                                                                                                                                                                                                                 |
         | progress         | consumed up to 0:1, no window is dirty                                                                                                                                                                                                                  |
         | next refresh     | a merge of 1 windows (a merge handles about 2 rows, a repair 4)                                                                                                                                                                                         |
         | plan of a repair | Projection: date_bin(IntervalMonthDayNano("IntervalMonthDayNano { months: 0, days: 0, nanoseconds: 900000000000 }"),t.ts) AS w, t.host, sum(t.v) AS v                                                                                                   |
@@ -476,7 +477,7 @@ async fn a_flow_explains_what_its_next_refresh_would_do() {
         |                  |               TableScan: windrow.public.t projection=[ts, host, v], partial_filters=[windrow.public.t.ts >= TimestampMillisecond(-9223371900000, None), windrow.public.t.ts < TimestampMillisecond(9223372036855, None), windrow.public.t.v > Int64(0)] |
         +------------------+---------------------------------------------------------------------------------------------------------------------------------------------------------------------------------------------------------------------------------------------------------+"#]].assert_eq(&table(engine, "EXPLAIN FLOW f").await);
     let days = table(engine, "EXPLAIN FLOW g").await;
-    assert!(days.contains("day, of ts: a calendar of local time in Europe/Paris"), "{days}");
+    assert!(days.contains(", of ts: a calendar of local time in Europe/Paris"), "{days}");
     assert!(
         days.contains("no: 'refresh' is 'recompute'") && days.contains("a repair of 1 windows"),
         "{days}"

@@ -82,7 +82,7 @@ impl AggregateUDFImpl for StateFunction {
     }
 
     fn groups_accumulator_supported(&self, _: AccumulatorArgs<'_>) -> bool {
-        self.of.call.groups_accumulator_supported()
+        self.of.in_groups
     }
 
     fn create_groups_accumulator(&self, _: AccumulatorArgs<'_>) -> Result<Box<dyn GroupsAccumulator>> {
@@ -106,7 +106,8 @@ impl AggregateUDFImpl for StateFunction {
     }
 
     fn reverse_expr(&self) -> ReversedUDAF {
-        ReversedUDAF::NotSupported
+        // It cannot be reversed. But of a function without a reverse, DataFusion does not look at the order it needs.
+        ReversedUDAF::Identical
     }
 }
 

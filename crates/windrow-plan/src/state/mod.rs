@@ -18,14 +18,14 @@ mod values;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, StructArray};
+use arrow::array::{Array, ArrayRef, AsArray, StructArray, new_empty_array};
 use arrow::datatypes::{DataType, Field, Fields, Schema};
 use datafusion::common::{DFSchema, plan_err};
 use datafusion::error::Result;
 use datafusion::execution::context::ExecutionProps;
 use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
-use datafusion::logical_expr::{AggregateUDF, Expr, ScalarUDF};
+use datafusion::logical_expr::{AggregateUDF, EmitTo, Expr, ScalarUDF};
 use datafusion::physical_expr::aggregate::{AggregateFunctionExpr, LoweredAggregateBuilder};
 
 pub use self::values::StateMissing;
@@ -39,6 +39,8 @@ pub(crate) struct AggregateState {
     /// What tells it from other calls.
     name: String,
     fields: Fields,
+    /// Whether all groups can be in one accumulator.
+    in_groups: bool,
 }
 
 /// Calls of one query are equal when they are written alike.
@@ -76,17 +78,36 @@ impl AggregateState {
         let field = |(index, field): (usize, &Arc<Field>)| {
             Field::new(format!("s{index}"), field.data_type().clone(), true)
         };
-        let fields = types.iter().enumerate().map(field).collect();
+        let fields: Fields = types.iter().enumerate().map(field).collect();
+        let in_groups = lowered.groups_accumulator_supported() && {
+            // Of some DISTINCT aggregates, the accumulator for all groups has the states without DISTINCT.
+            let states = states_of_an_empty_group(&lowered, schema)?;
+            fields.iter().map(|field| field.data_type()).eq(states.iter().map(|state| state.data_type()))
+        };
+        if !in_groups && lowered.create_accumulator()?.state()?.len() != fields.len() {
+            return plan_err!("{} has other states than it says", call.func.name());
+        }
         Ok(Self {
             call: lowered,
             name: Expr::AggregateFunction(call.clone()).schema_name().to_string(),
             fields,
+            in_groups,
         })
     }
 
     /// The type of a state.
     pub(crate) fn data_type(&self) -> DataType {
         DataType::Struct(self.fields.clone())
+    }
+
+    /// The call, as the query has it.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What a state consists of.
+    pub(crate) fn types(&self) -> Vec<DataType> {
+        self.fields.iter().map(|field| field.data_type().clone()).collect()
     }
 
     /// Whether the value says as much as the state.
@@ -96,7 +117,7 @@ impl AggregateState {
 
     /// What a stored state is of: states of equal layouts, and only such, can be merged.
     pub(crate) fn layout(&self) -> String {
-        let types: Vec<String> = self.fields.iter().map(|field| field.data_type().to_string()).collect();
+        let types: Vec<String> = self.types().iter().map(ToString::to_string).collect();
         format!("{} = ({})", self.name, types.join(", "))
     }
 
@@ -148,4 +169,14 @@ impl AggregateState {
         let columns = columns.collect::<Result<Vec<_>, _>>()?;
         Ok(Arc::new(StructArray::try_new(self.fields.clone(), columns, None)?))
     }
+}
+
+fn states_of_an_empty_group(call: &AggregateFunctionExpr, input: &Schema) -> Result<Vec<ArrayRef>> {
+    let order = call.order_bys().iter().map(|by| &by.expr);
+    let arguments = call.expressions();
+    let values = arguments.iter().chain(order).map(|expr| Ok(new_empty_array(&expr.data_type(input)?)));
+    let values = values.collect::<Result<Vec<_>>>()?;
+    let mut groups = call.create_groups_accumulator()?;
+    groups.update_batch(&values, &[], None, 1)?;
+    groups.state(EmitTo::All)
 }

@@ -10,7 +10,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, BinaryArray, BinaryBuilder, StructArray};
+use arrow::array::{Array, ArrayRef, AsArray, BinaryArray, BinaryBuilder, StructArray, new_empty_array};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Fields};
 use arrow::row::{RowConverter, SortField};
@@ -113,7 +113,10 @@ impl AggregateState {
     fn finish(&self, states: &ArrayRef) -> Result<ArrayRef> {
         let columns = Self::columns_of(states)?;
         let rows = states.len();
-        if self.call.groups_accumulator_supported() {
+        if rows == 0 {
+            return Ok(new_empty_array(self.call.field().data_type()));
+        }
+        if self.in_groups {
             let mut groups = self.call.create_groups_accumulator()?;
             let each: Vec<usize> = (0..rows).collect();
             groups.merge_batch(&columns, &each, rows)?;
@@ -125,9 +128,6 @@ impl AggregateState {
             group.merge_batch(&state)?;
             group.evaluate()
         };
-        if rows == 0 {
-            return Ok(arrow::array::new_empty_array(self.call.field().data_type()));
-        }
         let values = (0..rows).map(value).collect::<Result<Vec<_>>>()?;
         ScalarValue::iter_to_array(values)
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use windrow_plan::TimeWindow;
+use windrow_plan::{Kept, Merge, MergedCall, TimeWindow};
 use windrow_runner::{FlowExplanation, MoveKind};
 use windrow_state::Approach;
 use windrow_time::Window;
@@ -32,8 +32,9 @@ impl Inner {
         let window = match &definition.window {
             Some(window) => {
                 let output = definition.query.schema().field(window.output()).name();
-                format!("{output}, of {}: {}", window.time_index(), kind_of(window))
+                format!("{output} = {}, of {}: {}", window.expression(), window.time_index(), kind_of(window))
             }
+            None if definition.merge.is_ok() => "none: what new rows give is appended".to_owned(),
             None => "none: the whole query runs each time".to_owned(),
         };
         let mut rows = vec![
@@ -43,6 +44,18 @@ impl Inner {
             ("progress".to_owned(), progress_of(&explained)),
             ("next refresh".to_owned(), next_of(&explained)),
         ];
+        for MergedCall { call, kept } in definition.merge.iter().flat_map(Merge::calls) {
+            let kept = match kept {
+                Kept::Value { output } => {
+                    format!("its value, the output {}", definition.query.schema().field(output).name())
+                }
+                Kept::State { column, types } => {
+                    let types: Vec<String> = types.iter().map(ToString::to_string).collect();
+                    format!("its state in {column}: {}", types.join(", "))
+                }
+            };
+            rows.insert(3, (format!("kept of {call}"), kept));
+        }
         let state = self.session.state();
         for (kind, query) in explained.queries {
             let optimised = state.optimize(&query)?;

@@ -95,7 +95,7 @@ impl Inner {
             ));
         }
 
-        let merge = self.how_to_merge(&query)?;
+        let merge = self.how_to_merge(&query).await?;
         refuse_unmergeable(options.approach, &merge)?;
 
         // A sink is made last, when nothing else can be wrong.
@@ -174,10 +174,20 @@ impl Inner {
         Ok(PlannedQuery { plan, window, sources, reads })
     }
 
-    fn how_to_merge(&self, query: &PlannedQuery) -> Result<Result<Merge, Vec<NotMergeable>>, EngineError> {
-        let merge = Merge::analyse(&query.plan, &self.session.state())?;
-        Ok(match (&query.window, merge) {
+    async fn how_to_merge(
+        &self,
+        query: &PlannedQuery,
+    ) -> Result<Result<Merge, Vec<NotMergeable>>, EngineError> {
+        let state = self.session.state();
+        Ok(match (&query.window, Merge::analyse(&query.plan, &state)?) {
             (None, Ok(Merge::Groups(_))) => Err(vec![NotMergeable::Shape("no time window".into())]),
+            (Some(window), Ok(Merge::Groups(groups))) => {
+                let nothing = groups.repaired(window.time_index(), &[], usize::MAX)?;
+                match state.create_physical_plan(&nothing).await {
+                    Ok(_) => Ok(Merge::Groups(groups)),
+                    Err(error) => Err(vec![NotMergeable::NoPlan(error.to_string())]),
+                }
+            }
             (_, merge) => merge,
         })
     }
