@@ -23,7 +23,7 @@ pub(crate) fn root() -> PathBuf {
 pub(crate) struct Cargo {
     subcommand: &'static str,
     args: Vec<String>,
-    envs: Vec<(&'static str, &'static str)>,
+    envs: Vec<(&'static str, String)>,
 }
 
 impl Cargo {
@@ -41,8 +41,8 @@ impl Cargo {
     }
 
     #[must_use]
-    pub(crate) fn env(mut self, name: &'static str, value: &'static str) -> Self {
-        self.envs.push((name, value));
+    pub(crate) fn env(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.envs.push((name, value.into()));
         self
     }
 
@@ -74,7 +74,7 @@ impl Cargo {
         {
             command.env("PROTOC", protoc);
         }
-        command.envs(self.envs.iter().copied());
+        command.envs(self.envs.iter().map(|(name, value)| (name, value)));
         command
     }
 

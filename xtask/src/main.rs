@@ -10,6 +10,7 @@ mod cargo;
 mod ci;
 mod demo;
 mod error;
+mod fuzz;
 mod model;
 mod progress;
 mod steps;
@@ -73,6 +74,12 @@ const TASKS: &[Task] = &[
         args: Some("[--deep]"),
         help: "search all states of a refresh, and say how many there are",
         run: model::run,
+    },
+    Task {
+        name: "fuzz",
+        args: Some("plans [--cases N]"),
+        help: "random queries over random histories, against the plain query; prints a failing case as a script",
+        run: fuzz::run,
     },
     Task {
         name: "doc",

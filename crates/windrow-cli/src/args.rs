@@ -40,6 +40,9 @@ pub(crate) struct RunArguments {
     /// Afterwards, keep the flows fresh until Ctrl-C.
     #[arg(long)]
     pub(crate) watch: bool,
+    /// Refresh flows only where the file says ADMIN FLUSH_FLOW('name').
+    #[arg(long, conflicts_with = "watch")]
+    pub(crate) manual: bool,
     /// How rows are printed; with csv and json, only rows go to standard output.
     #[arg(long, value_enum, default_value_t)]
     pub(crate) output: Output,

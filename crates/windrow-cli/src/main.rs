@@ -81,7 +81,8 @@ async fn run_file(arguments: &RunArguments) -> Result<(), Failure> {
     let printer = Printer::new(arguments.output, progress.clone());
     engine.on_refresh(printer.refresh_listener());
     engine.on_rows_loaded(progress.rows_listener());
-    let mut script = Script { engine: &engine, printer: &printer, progress: &progress };
+    let mut script =
+        Script { engine: &engine, printer: &printer, progress: &progress, manual: arguments.manual };
     // What a data directory's flows have not seen yet comes first.
     script.refresh().await?;
     script.run(&text).await?;
@@ -106,7 +107,7 @@ async fn run_sql(arguments: &SqlArguments) -> Result<(), Failure> {
     let engine = open(arguments.data_dir.as_deref()).await?;
     let progress = Progress::hidden();
     let printer = Printer::new(arguments.output, progress.clone());
-    let mut script = Script { engine: &engine, printer: &printer, progress: &progress };
+    let mut script = Script { engine: &engine, printer: &printer, progress: &progress, manual: false };
     script.refresh().await?;
     if let Some(text) = &arguments.command {
         return script.run(text).await;

@@ -12,6 +12,8 @@ pub(crate) struct Script<'a> {
     pub(crate) engine: &'a Engine,
     pub(crate) printer: &'a Printer,
     pub(crate) progress: &'a Progress,
+    /// Whether flows are refreshed only by statements that say so.
+    pub(crate) manual: bool,
 }
 
 impl Script<'_> {
@@ -27,7 +29,8 @@ impl Script<'_> {
             let located = |error| Failure::Script(ScriptError::new(statement.line, &statement.text, error));
             let answer = self.engine.execute(&statement.statement).await.map_err(located)?;
             self.printer.answer(&answer)?;
-            if answer.changed_rows() || matches!(statement.statement, Statement::CreateFlow(_)) {
+            let has_work = answer.changed_rows() || matches!(statement.statement, Statement::CreateFlow(_));
+            if has_work && !self.manual {
                 self.engine.refresh_until_idle().await.map_err(located)?;
             }
             self.progress.advance();
@@ -37,6 +40,9 @@ impl Script<'_> {
 
     /// Refreshes the flows that have something to do.
     pub(crate) async fn refresh(&mut self) -> Result<(), Failure> {
+        if self.manual {
+            return Ok(());
+        }
         self.engine.refresh_until_idle().await.map(drop).map_err(Failure::Engine)
     }
 }

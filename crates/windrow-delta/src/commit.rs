@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use chrono::Utc;
-use deltalake_core::kernel::{Action, CommitInfo, Remove, Transaction};
+use deltalake_core::kernel::{Action, Add, CommitInfo, Remove, Transaction};
 use futures::TryStreamExt;
 use serde_json::Value;
 use uuid::Uuid;
@@ -59,6 +59,9 @@ impl Committer<'_> {
             return Err(TableError::Conflict { expected: expected.clone(), found: base.watermarks() });
         }
         let expected = expected.map(|_| base.version());
+        if matches!(write, Write::Compact) && small_files(&base).count() < 2 {
+            return Ok(Committed { at: base.watermarks(), rows_added: 0, rows_removed: 0 });
+        }
 
         // A stream gives its rows once: they are written once, whatever becomes of the commit.
         let (removal, new_files) = match &write {
@@ -164,6 +167,11 @@ impl Committer<'_> {
     /// Finds the files that lose rows, and writes what stays of them into new ones.
     async fn take(&self, change: &Change<'_>, base: &Snapshot) -> Result<Taken, TableError> {
         let mut taken = Taken::default();
+        if matches!(change.write, Write::Compact) {
+            taken.files = small_files(base).cloned().collect();
+            taken.survivors = self.together(&taken.files).await?;
+            return Ok(taken);
+        }
         // Small files, so that the next rewrite of a few windows does not have to copy many others.
         let mut writer = self.writer(ROW_GROUP);
         let mut copied = Ok(());
@@ -178,6 +186,25 @@ impl Committer<'_> {
         }
         taken.survivors = writer.finish(copied).await?;
         Ok(taken)
+    }
+
+    /// The rows of the files in few new ones.
+    async fn together(&self, files: &[Arc<DataFile>]) -> Result<Staged, TableError> {
+        let mut writer = self.writer(ROWS_PER_FILE);
+        let mut copied = Ok(());
+        for file in files {
+            copied = async {
+                for batch in self.reader.read(std::slice::from_ref(file), None).await? {
+                    writer.push(&batch).await?;
+                }
+                Ok(())
+            }
+            .await;
+            if copied.is_err() {
+                break;
+            }
+        }
+        writer.finish(copied).await
     }
 
     async fn take_from(
@@ -228,6 +255,12 @@ impl Committer<'_> {
     }
 }
 
+/// The files that a compaction puts together.
+fn small_files(base: &Snapshot) -> impl Iterator<Item = &Arc<DataFile>> {
+    let is_small = |file: &&Arc<DataFile>| file.rows.is_none_or(|rows| rows < ROWS_PER_FILE as u64 / 2);
+    base.files().iter().filter(is_small).filter(|file| file.has_plain_name())
+}
+
 /// What became of trying to commit on the newest version.
 enum Attempt {
     Landed(Committed),
@@ -271,10 +304,11 @@ impl Change<'_> {
         if let (Some((flow, _)), Some(number)) = (&self.progress, prepared.progress) {
             actions.push(Action::Txn(Transaction::new(progress::app_id(flow), number)));
         }
+        let data_change = !matches!(self.write, Write::Compact);
         actions.extend(taken.files.iter().map(|file| {
             Action::Remove(Remove {
                 path: file.path().to_owned(),
-                data_change: true,
+                data_change,
                 deletion_timestamp: Some(now),
                 extended_file_metadata: Some(true),
                 partition_values: Some(file.partition_values.clone()),
@@ -282,7 +316,8 @@ impl Change<'_> {
                 ..Remove::default()
             })
         }));
-        actions.extend(taken.survivors.adds.iter().chain(&self.new_files.adds).cloned().map(Action::Add));
+        let adds = taken.survivors.adds.iter().chain(&self.new_files.adds);
+        actions.extend(adds.cloned().map(|add| Action::Add(Add { data_change, ..add })));
         actions
     }
 
@@ -293,6 +328,7 @@ impl Change<'_> {
             Write::Replace { .. } => ("WRITE", "Replace"),
             Write::ReplaceAll => ("WRITE", "Overwrite"),
             Write::Delete { .. } => ("DELETE", "Delete"),
+            Write::Compact => ("OPTIMIZE", "Compact"),
         };
         CommitInfo {
             timestamp: Some(now),

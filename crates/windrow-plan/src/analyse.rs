@@ -70,21 +70,19 @@ impl fmt::Display for NotMergeable {
 }
 
 impl Merge {
-    /// How `plan` is merged, or all reasons why it cannot be.
+    /// How `plan`, which is [`normalise`](crate::normalise)d, is merged, or all reasons why it cannot be.
     ///
     /// # Errors
-    /// When the plan cannot be analysed by DataFusion.
+    /// When the plan cannot be walked.
     pub fn analyse(
         plan: &LogicalPlan,
         state: &SessionState,
     ) -> Result<Result<Self, Vec<NotMergeable>>, PlanError> {
-        // Aggregates get the arguments that they take: casts are in place, count(*) has one.
-        let plan = state.analyzer().execute_and_check(plan.clone(), state.config_options(), |_, _| {})?;
-        let chain = match chain(&plan)? {
+        let chain = match chain(plan)? {
             Ok(chain) => chain,
             Err(node) => return Ok(Err(vec![NotMergeable::Shape(node)])),
         };
-        if let Some(name) = unstable_function(&plan)? {
+        if let Some(name) = unstable_function(plan)? {
             return Ok(Err(vec![NotMergeable::Unstable(name)]));
         }
         let Some(aggregate) = chain.aggregate else { return Ok(Ok(Self::Append)) };
@@ -99,7 +97,7 @@ impl Merge {
         if chain.having {
             reasons.push(NotMergeable::Having);
         }
-        let sources = outputs_over_aggregate(&plan);
+        let sources = outputs_over_aggregate(plan);
         let output_of = |column: usize| sources.iter().position(|source| *source == Some(column));
         let mut key_outputs = Vec::with_capacity(aggregate.group_expr.len());
         for (index, key) in aggregate.group_expr.iter().enumerate() {
@@ -129,7 +127,7 @@ impl Merge {
         let mut outputs = Vec::with_capacity(fields.len());
         for index in 0..fields.len() {
             let output = Expr::Column(Column::from(plan.schema().qualified_field(index)));
-            let Some(expr) = over_aggregate(output, &plan)? else {
+            let Some(expr) = over_aggregate(output, plan)? else {
                 return Ok(Err(vec![NotMergeable::NoGroups]));
             };
             let expr = replace_columns(expr, &aggregate.schema, |column| columns[column].clone())?;

@@ -5,17 +5,25 @@ use std::sync::Arc;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, ResolvedTableReference, TableReference};
 use datafusion::error::Result;
+use datafusion::execution::SessionState;
 use datafusion::logical_expr::{
     Aggregate, Distinct, Expr, LogicalPlan, LogicalPlanBuilder, TableScan, TableScanBuilder,
 };
 
-/// `plan` with every table under its full name (`catalog.schema.table`), in subqueries too, and `SELECT DISTINCT` as the
-/// `GROUP BY` of all columns that it is. Names of columns do not change: a scan keeps the name that the query gave it as an
-/// alias.
+/// `plan` with every table under its full name (`catalog.schema.table`), in subqueries too; `SELECT DISTINCT` as the
+/// `GROUP BY` of all columns that it is; and the casts in place that DataFusion finds missing, without which the type of a
+/// column can be another one than that of the values. Names of columns do not change: a scan keeps the name that the query
+/// gave it as an alias.
 ///
 /// # Errors
-/// When the plan cannot be walked.
-pub fn normalise(plan: LogicalPlan, default_catalog: &str, default_schema: &str) -> Result<LogicalPlan> {
+/// When the plan does not hold together.
+pub fn normalise(plan: LogicalPlan, state: &SessionState) -> Result<LogicalPlan> {
+    let catalog = &state.config_options().catalog;
+    let normal = with_full_names(plan, &catalog.default_catalog, &catalog.default_schema)?;
+    state.analyzer().execute_and_check(normal, state.config_options(), |_, _| {})
+}
+
+fn with_full_names(plan: LogicalPlan, default_catalog: &str, default_schema: &str) -> Result<LogicalPlan> {
     let normal = plan.transform_up_with_subqueries(|node| match node {
         LogicalPlan::Distinct(Distinct::All(input)) => {
             let schema = Arc::clone(input.schema());

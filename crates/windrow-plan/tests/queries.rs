@@ -8,7 +8,8 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::prelude::SessionContext;
 use expect_test::{Expect, expect};
 use windrow_plan::{
-    Merge, SinkColumns, SinkMatch, TimeWindow, derive_sink, find_time_window, limit_to_ranges, scanned_tables,
+    Merge, SinkColumns, SinkMatch, TimeWindow, derive_sink, find_time_window, limit_to_ranges, normalise,
+    scanned_tables,
 };
 use windrow_time::{InstantRange, Window};
 
@@ -31,7 +32,9 @@ async fn plan(query: &str) -> (SessionContext, LogicalPlan) {
     for table in ["t", "u"] {
         session.register_table(table, Arc::new(EmptyTable::new(schema()))).expect("a new name");
     }
-    let plan = session.state().create_logical_plan(query).await.expect("a query");
+    let state = session.state();
+    let plan = state.create_logical_plan(query).await.expect("a query");
+    let plan = normalise(plan, &state).expect("a plan in order");
     (session, plan)
 }
 

@@ -53,7 +53,18 @@ pub(crate) async fn refresh(
             progress: situation.progress,
         }),
         Move::Observe { next } => refresh.observe(&situation, next).await,
-        Move::Repair { observed, coverage } => refresh.repair(&situation, state, observed, coverage).await,
+        Move::Repair { observed, coverage } => {
+            let fence = observed.checkpoint().clone();
+            match refresh.repair(&situation, state, observed, coverage).await {
+                // What the query fails over may be gone from the source since.
+                Err(error) if fence != situation.news.now && !error.is_conflict() => {
+                    tracing::info!(flow = flow.definition.name, %error, "trying again at a newer snapshot");
+                    let newest = situation.observed()?;
+                    refresh.repair(&situation, state, newest, Coverage::ScopedBaseRepair).await
+                }
+                result => result,
+            }
+        }
         Move::Merge { next } => {
             if let Ok(merge) = &flow.definition.merge {
                 let attempt = state.merge(next, &outlook.news, SINK_COMMITS);

@@ -16,18 +16,19 @@ use crate::{
 pub struct FlowState {
     progress: Progress,
     merges: bool,
-    history: History,
+    fence: Fence,
     #[cfg(test)]
     pub(crate) fault: Option<Fault>,
 }
 
-/// Whether the source can be read as of the checkpoint, and from there on.
+/// Whether a repair goes on as of the checkpoint, and a merge from there on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum History {
+enum Fence {
     /// As far as is known.
-    Kept,
-    /// Not any more: the next move is a repair at a new snapshot.
-    Gone,
+    Stands,
+    /// The source does not know that state any more, or the query fails over it: the next move is a repair at a new
+    /// snapshot. What made a query fail may be gone from there, and stays in the old state for ever.
+    Fallen,
 }
 
 /// Faults that the model checker is to find.
@@ -102,7 +103,7 @@ impl FlowState {
         Self {
             progress,
             merges,
-            history: History::Kept,
+            fence: Fence::Stands,
             #[cfg(test)]
             fault: None,
         }
@@ -122,7 +123,7 @@ impl FlowState {
 
     /// Whether a repair can go on at the checkpoint, and a merge from there on.
     pub(crate) fn can_go_on(&self) -> bool {
-        self.history == History::Kept && !self.progress.checkpoint().is_none()
+        self.fence == Fence::Stands && !self.progress.checkpoint().is_none()
     }
 
     /// Where the flow is.
@@ -207,13 +208,15 @@ impl FlowState {
                     _ => Reason::StaleCursor,
                 };
                 let verdict = self.fall_back(attempt, reason);
-                Verdict { state: Self { history: History::Gone, ..verdict.state }, ..verdict }
+                Verdict { state: Self { fence: Fence::Fallen, ..verdict.state }, ..verdict }
             }
             Answer::Failed if attempt.coverage == Coverage::IncrementalDelta => {
                 self.fall_back(attempt, Reason::IncrementalQueryFailure)
             }
-            // The same again: a fenced chunk at the same fence.
-            Answer::Failed => self.fall_back(attempt, Reason::QueryFailure),
+            Answer::Failed => {
+                let verdict = self.fall_back(attempt, Reason::QueryFailure);
+                Verdict { state: Self { fence: Fence::Fallen, ..verdict.state }, ..verdict }
+            }
         }
     }
 
@@ -305,7 +308,7 @@ impl FlowState {
 
     /// The attempt has led to `progress`.
     fn advance(&self, progress: Progress) -> Verdict {
-        let state = Self { history: History::Kept, ..self.with_progress(progress) };
+        let state = Self { fence: Fence::Stands, ..self.with_progress(progress) };
         let (decision, reason) = if !state.progress.dirty().is_empty() {
             (Decision::ContinueRepair, Reason::DirtyBacklogPending)
         } else if state.merges {

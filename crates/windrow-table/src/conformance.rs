@@ -39,6 +39,7 @@ pub async fn check(make: impl AsyncFn(TableSpec) -> Arc<dyn SinkTable>) {
     a_replace_removes_whole_windows(table().await).await;
     a_delete_removes_what_the_condition_holds_for(table().await).await;
     replace_all_leaves_only_the_new_rows(table().await).await;
+    a_compaction_changes_nothing(table().await).await;
     an_older_state_is_read_exactly(table().await).await;
     progress_is_committed_with_the_rows(table().await).await;
     a_commit_on_another_state_changes_nothing(table().await).await;
@@ -204,6 +205,28 @@ async fn a_delete_removes_what_the_condition_holds_for(table: Fixture) {
     table.expect("a delete", &[(2, None), (3, Some("b"))]).await;
     let (_, rewritten) = table.touched(&before.at).await;
     assert!(rewritten.contains(&1), "{rewritten:?}");
+}
+
+async fn a_compaction_changes_nothing(table: Fixture) {
+    let rows = [(1, Some("a")), (2, None), (3, Some("b")), (-4, None)];
+    let first = table.write(Write::Append, &rows[..1]).await;
+    table.write(Write::Append, &rows[1..2]).await;
+    let before = table.write(Write::Append, &rows[2..3]).await;
+    let done = table.write(Write::Compact, &[]).await;
+    assert_eq!((done.rows_added, done.rows_removed), (0, 0));
+    table.expect("a compaction", &rows[..3]).await;
+    assert_eq!(table.touched(&before.at).await, (vec![], vec![]), "nothing is touched");
+    let last = table.write(Write::Append, &rows[3..]).await;
+    let range = SequenceRange { after: first.at.clone(), upto: last.at };
+    assert_eq!(table.read(ReadBounds::Appended(range)).await, owned(&[rows[3], rows[1], rows[2]]));
+    assert_eq!(table.touched(&first.at).await, (vec![-4, 2, 3], vec![]));
+    assert_eq!(table.read(ReadBounds::Snapshot(before.at)).await, owned(&rows[..3]), "older states stay");
+    // What is deleted later is deleted from the compacted rows.
+    table.write(Write::Replace { ranges: vec![InstantRange::new(2, 3)] }, &[]).await;
+    table.expect("a replace after a compaction", &[rows[3], rows[0], rows[2]]).await;
+    table.write(Write::Compact, &[]).await;
+    table.write(Write::Compact, &[]).await;
+    table.expect("compactions", &[rows[3], rows[0], rows[2]]).await;
 }
 
 async fn replace_all_leaves_only_the_new_rows(table: Fixture) {

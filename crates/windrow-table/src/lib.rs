@@ -24,7 +24,7 @@ pub use latest::LatestRows;
 pub use memory::MemoryTable;
 pub use prune::{TimeSpan, TimeSpans, overlapping_rows};
 pub use rewrite::{Removal, Survivors};
-pub use rows::{concat, instants_of, sorted_by_time, time_span};
+pub use rows::{concat, fit, instants_of, sorted_by_time, time_span};
 pub use selected::SelectedColumns;
 pub use spec::{SpecError, TableSpec};
 pub use table::{

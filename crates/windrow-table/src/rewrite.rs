@@ -65,7 +65,7 @@ impl<'a> Removal<'a> {
     #[must_use]
     pub fn may_touch(&self, segment: Option<TimeSpan>) -> bool {
         match (self.write, &self.replaced) {
-            (Write::Append, _) => false,
+            (Write::Append | Write::Compact, _) => false,
             (Write::ReplaceAll | Write::Delete { .. }, _) => true,
             (Write::Replace { ranges }, _) => {
                 segment.is_none_or(|span| ranges.iter().any(|&range| span.overlaps(range)))
@@ -99,7 +99,7 @@ impl<'a> Removal<'a> {
     fn goes(&self, segment: &RecordBatch) -> Result<BooleanArray, TableError> {
         let rows = segment.num_rows();
         match self.write {
-            Write::Append => Ok(BooleanArray::from(vec![false; rows])),
+            Write::Append | Write::Compact => Ok(BooleanArray::from(vec![false; rows])),
             Write::ReplaceAll => Ok(BooleanArray::from(vec![true; rows])),
             Write::Replace { ranges } => self.in_ranges(segment, ranges),
             Write::Delete { predicate } => {

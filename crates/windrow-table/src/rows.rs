@@ -1,8 +1,12 @@
 //! Small things about batches of rows.
 
-use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions};
 use arrow::compute::kernels::aggregate::{max, min};
-use arrow::compute::{cast, concat_batches, sort_to_indices, take_record_batch};
+use arrow::compute::{
+    CastOptions, cast, cast_with_options, concat_batches, sort_to_indices, take_record_batch,
+};
 use arrow::datatypes::{DataType, Int64Type, SchemaRef};
 
 use crate::{TableError, TableSpec, TimeSpan};
@@ -13,6 +17,24 @@ use crate::{TableError, TableSpec, TimeSpan};
 /// When a batch does not have the schema.
 pub fn concat(schema: &SchemaRef, batches: &[RecordBatch]) -> Result<RecordBatch, TableError> {
     Ok(concat_batches(schema, batches)?)
+}
+
+/// The rows with the types that a plan says they have. DataFusion's optimiser takes the sum of sums for a sum, and does
+/// not see that a sum of decimals has more digits than they.
+///
+/// # Errors
+/// When there are other columns, or a value does not fit.
+pub fn fit(schema: &SchemaRef, batch: &RecordBatch) -> Result<RecordBatch, TableError> {
+    let options = CastOptions { safe: false, ..CastOptions::default() };
+    let columns = batch.columns().iter().zip(schema.fields()).map(|(column, field)| {
+        if column.data_type() == field.data_type() {
+            return Ok(Arc::clone(column));
+        }
+        cast_with_options(column, field.data_type(), &options)
+    });
+    let columns = columns.collect::<Result<Vec<_>, _>>()?;
+    let rows = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &rows)?)
 }
 
 /// The time index of the rows, where the table has one.

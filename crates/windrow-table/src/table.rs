@@ -116,6 +116,8 @@ pub enum Write {
     },
     /// All rows go.
     ReplaceAll,
+    /// No row goes or comes: segments or files that are small become fewer and larger. Changes nothing for readers.
+    Compact,
     /// Rows for which the predicate is true go.
     Delete {
         /// A boolean expression over the table's columns.

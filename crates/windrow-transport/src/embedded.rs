@@ -15,9 +15,11 @@ use datafusion::error::{DataFusionError, Result as DataFusionResult};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::SessionContext;
-use windrow_table::{Commit, SelectedColumns, SinkTable, SourceTable, TableError};
+use futures::StreamExt;
+use windrow_table::{Commit, RowStream, SelectedColumns, SinkTable, SourceTable, TableError, fit};
 
 use crate::{ExecuteError, Executor, FlowOutcome, FlowQuery, Statement};
 
@@ -67,6 +69,12 @@ impl EmbeddedExecutor {
         let state = self.state_at(scheduled_time_millis)?;
         let physical = state.create_physical_plan(&plan).await?;
         let rows = execute_stream(Arc::clone(&physical), state.task_ctx())?;
+        let schema = Arc::clone(sink.spec().schema());
+        let fitting = Arc::clone(&schema);
+        let fitted = rows.map(move |batch| {
+            fit(&fitting, &batch?).map_err(|error| DataFusionError::External(Box::new(error)))
+        });
+        let rows: RowStream = Box::pin(RecordBatchStreamAdapter::new(schema, fitted));
         let commit = Commit { write, rows, progress, expected: expected_sink };
         let committed = sink.commit(commit).await?;
         Ok(FlowOutcome {

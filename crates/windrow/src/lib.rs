@@ -38,7 +38,7 @@
 mod engine;
 pub mod sql;
 
-pub use engine::{Answer, CheckReport, Engine, EngineError, RowsLoadedListener, ScriptError};
+pub use engine::{Answer, CheckReport, Engine, EngineBuilder, EngineError, RowsLoadedListener, ScriptError};
 pub use windrow_plan as plan;
 pub use windrow_runner as runner;
 pub use windrow_runner::RefreshReport;

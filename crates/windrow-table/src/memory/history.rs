@@ -1,6 +1,6 @@
 //! The commits of a table in memory, as an immutable value.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound::{Excluded, Included};
 use std::sync::Arc;
 
@@ -74,6 +74,8 @@ pub(super) struct History {
     oldest: Sequence,
     entries: Vec<Entry>,
     rewrites: BTreeMap<Sequence, Rewritten>,
+    /// Commits whose segments hold rows of earlier ones.
+    compactions: BTreeSet<Sequence>,
     progress: BTreeMap<String, (Progress, Sequence)>,
 }
 
@@ -106,7 +108,9 @@ impl History {
         if self.rewrites_in(after, upto).next().is_some() {
             return Err(TableError::NotAppends { after, upto });
         }
-        Ok(self.segments(|entry| after < entry.added && entry.added <= upto))
+        Ok(self.segments(|entry| {
+            after < entry.added && entry.added <= upto && !self.compactions.contains(&entry.added)
+        }))
     }
 
     pub(super) fn changes(
@@ -124,7 +128,10 @@ impl History {
         self.check_readable(after)?;
         self.check_readable(upto)?;
         let appended = self.segments(|entry| {
-            after < entry.added && entry.added <= upto && !self.rewrites.contains_key(&entry.added)
+            after < entry.added
+                && entry.added <= upto
+                && !self.rewrites.contains_key(&entry.added)
+                && !self.compactions.contains(&entry.added)
         });
         let rewritten = self.rewrites_in(after, upto).flatten().cloned().collect();
         Ok(Changes { appended: instants(appended), rewritten })
@@ -159,6 +166,9 @@ impl History {
         after.newest = sequence;
         let mut changed = Changed { added: new_rows.num_rows() as u64, removed: 0 };
 
+        if matches!(write, Write::Compact) {
+            after.compact(spec, sequence)?;
+        }
         let mut rewritten = Rewritten::new();
         let mut kept_rows = Vec::new();
         for entry in after.entries.iter_mut().filter(|entry| entry.removed.is_none()) {
@@ -188,6 +198,20 @@ impl History {
         Ok((after, changed))
     }
 
+    /// Puts the rows of all segments into new ones, as many as are needed.
+    fn compact(&mut self, spec: &TableSpec, sequence: Sequence) -> Result<(), TableError> {
+        let mut batches = Vec::new();
+        for entry in self.entries.iter_mut().filter(|entry| entry.removed.is_none()) {
+            entry.removed = Some(sequence);
+            batches.push(entry.segment.batch.clone());
+        }
+        for segment in Segment::split(spec, &rows::concat(spec.schema(), &batches)?)? {
+            self.entries.push(Entry { segment: Arc::new(segment), added: sequence, removed: None });
+        }
+        self.compactions.insert(sequence);
+        Ok(())
+    }
+
     /// Lets go of what only states beyond the retention needed.
     fn forget(&mut self) {
         let oldest = self.newest.saturating_sub(MemoryTable::RETAINED_COMMITS);
@@ -197,5 +221,6 @@ impl History {
         self.oldest = oldest;
         self.entries.retain(|entry| entry.removed.is_none_or(|removed| removed > oldest));
         self.rewrites = self.rewrites.split_off(&(oldest + 1));
+        self.compactions = self.compactions.split_off(&(oldest + 1));
     }
 }

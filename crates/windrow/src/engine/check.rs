@@ -9,7 +9,7 @@ use arrow::datatypes::{DataType, Float64Type};
 use arrow::row::{OwnedRow, RowConverter, SortField};
 use datafusion::logical_expr::LogicalPlan;
 use windrow_runner::Flow;
-use windrow_table::ReadBounds;
+use windrow_table::{ReadBounds, fit};
 
 use super::show::text_rows;
 use super::{Answer, Engine, EngineError, Inner};
@@ -89,7 +89,9 @@ impl Inner {
     async fn one_batch(&self, plan: LogicalPlan) -> Result<RecordBatch, EngineError> {
         let frame = self.session.execute_logical_plan(plan).await?;
         let schema = Arc::new(frame.schema().as_arrow().clone());
-        Ok(concat_batches(&schema, &frame.collect().await?)?)
+        let batches = frame.collect().await?;
+        let batches = batches.iter().map(|batch| fit(&schema, batch)).collect::<Result<Vec<_>, _>>()?;
+        Ok(concat_batches(&schema, &batches)?)
     }
 
     async fn sink_rows(&self, flow: &Flow) -> Result<RecordBatch, EngineError> {

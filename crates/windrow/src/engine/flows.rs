@@ -12,9 +12,10 @@ use windrow_plan::{
 use windrow_runner::{Flow, FlowDefinition, FlowOptions, FlowTables, now_millis};
 use windrow_state::{Approach, EvalSchedule};
 use windrow_table::{SinkTable, SourceTable};
+use windrow_time::InstantRange;
 
 use super::declaration::{FlowDeclaration, TableDeclaration};
-use super::registry::{CATALOG, FlowEntry, SCHEMA, TableEntry, full_reference, local_name, local_reference};
+use super::registry::{FlowEntry, TableEntry, full_reference, local_name, local_reference};
 use super::tables::exists;
 use super::{Answer, EngineError, Inner};
 use crate::sql::{CreateFlow, Interval, Options, TableName};
@@ -148,7 +149,10 @@ impl Inner {
     }
 
     async fn plan_flow_query(&self, create: &CreateFlow) -> Result<PlannedQuery, EngineError> {
-        let plan = normalise(self.plan_query(&create.query).await?, CATALOG, SCHEMA)?;
+        let state = self.session.state();
+        let plan = normalise(self.plan_query(&create.query).await?, &state)?;
+        // What DataFusion cannot compute is an error now, and not at the first refresh.
+        state.create_physical_plan(&plan).await?;
         let mut reads = Vec::new();
         let mut sources = Vec::new();
         for reference in scanned_tables(&plan)? {
@@ -157,7 +161,6 @@ impl Inner {
             }
             reads.extend(local_reference(&reference).map(str::to_owned));
         }
-        let state = self.session.state();
         let time_index = |reference: &TableReference| {
             let source = self.registry.source_at(reference)?;
             source.spec().time_index_name().map(str::to_owned)
@@ -182,8 +185,9 @@ impl Inner {
         Ok(match (&query.window, Merge::analyse(&query.plan, &state)?) {
             (None, Ok(Merge::Groups(_))) => Err(vec![NotMergeable::Shape("no time window".into())]),
             (Some(window), Ok(Merge::Groups(groups))) => {
-                let nothing = groups.repaired(window.time_index(), &[], usize::MAX)?;
-                match state.create_physical_plan(&nothing).await {
+                let one_window =
+                    groups.repaired(window.time_index(), &[InstantRange::new(0, 1)], usize::MAX)?;
+                match state.create_physical_plan(&one_window).await {
                     Ok(_) => Ok(Merge::Groups(groups)),
                     Err(error) => Err(vec![NotMergeable::NoPlan(error.to_string())]),
                 }

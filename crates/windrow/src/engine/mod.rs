@@ -2,7 +2,7 @@
 //!
 //! | file | what is in it |
 //! |---|---|
-//! | `mod.rs` | opening an engine, running statements, refreshing flows |
+//! | `mod.rs`, `builder.rs` | opening an engine, running statements, refreshing flows |
 //! | `registry.rs` | which tables and flows there are |
 //! | `declaration.rs`, `store.rs`, `recover.rs` | how they are declared, kept in a data directory, and brought back |
 //! | `tables.rs`, `external.rs` | `CREATE TABLE`, `CREATE EXTERNAL TABLE`, `DROP TABLE` |
@@ -12,6 +12,7 @@
 //! | `check.rs` | `ADMIN CHECK_FLOW`: does the sink equal the query? |
 
 mod answer;
+mod builder;
 mod check;
 mod declaration;
 mod error;
@@ -37,6 +38,7 @@ use windrow_table::SinkTable;
 use windrow_transport::{EmbeddedExecutor, Executor, TableResolver};
 
 pub use self::answer::Answer;
+pub use self::builder::EngineBuilder;
 pub use self::check::CheckReport;
 pub use self::error::{EngineError, ScriptError};
 use self::information_schema::InformationSchema;
@@ -74,10 +76,16 @@ impl Engine {
     /// An engine whose tables are in memory.
     #[must_use]
     pub fn in_memory() -> Self {
-        Self::new(None)
+        EngineBuilder::default().in_memory()
     }
 
-    fn new(store: Option<Store>) -> Self {
+    /// An engine that differs from the ordinary one.
+    #[must_use]
+    pub fn builder() -> EngineBuilder {
+        EngineBuilder::default()
+    }
+
+    fn new(store: Option<Store>, builder: EngineBuilder) -> Self {
         let config = SessionConfig::new()
             .with_default_catalog_and_schema(CATALOG, SCHEMA)
             .with_create_default_catalog_and_schema(true)
@@ -87,12 +95,16 @@ impl Engine {
         let session = SessionContext::new_with_config(config);
         let registry = Arc::new(Registry::default());
         InformationSchema::register(&session, Arc::clone(&registry));
-        let executor =
-            EmbeddedExecutor::new(session.clone(), Arc::clone(&registry) as Arc<dyn TableResolver>);
+        let tables = Arc::clone(&registry) as Arc<dyn TableResolver>;
+        let embedded: Arc<dyn Executor> = Arc::new(EmbeddedExecutor::new(session.clone(), tables));
+        let executor = match builder.executor {
+            Some(around) => around(embedded),
+            None => embedded,
+        };
         Self(Arc::new(Inner {
             session,
             registry,
-            executor: Arc::new(executor),
+            executor,
             store,
             changing: tokio::sync::Mutex::default(),
             refreshed: OnceLock::new(),
@@ -151,6 +163,7 @@ impl Engine {
             }
             Statement::ExplainFlow { name } => inner.explain_flow(name).await,
             Statement::CheckFlow { name } => inner.check_flow(name).await?.to_answer(),
+            Statement::CompactTable { name } => inner.compact(name).await,
             Statement::ShowFlows { like } => inner.show_flows(like.as_deref()).await,
             Statement::ShowTables => inner.show_tables(),
             Statement::ShowCreateFlow { name } => inner.show_create_flow(name),

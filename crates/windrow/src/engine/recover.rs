@@ -7,7 +7,7 @@ use windrow_delta::DeltaTable;
 
 use super::registry::{TableEntry, full_reference};
 use super::store::{CatalogFile, Store};
-use super::{Engine, EngineError};
+use super::{Engine, EngineBuilder, EngineError};
 use crate::sql::{Statement, statements};
 
 impl Engine {
@@ -17,9 +17,13 @@ impl Engine {
     /// # Errors
     /// When the directory cannot be written, another process holds it, or what is in it cannot be read.
     pub async fn open(data_dir: impl AsRef<Path>) -> Result<Self, EngineError> {
-        let store = Store::open(data_dir.as_ref())?;
+        Self::open_with(data_dir.as_ref(), EngineBuilder::default()).await
+    }
+
+    pub(super) async fn open_with(data_dir: &Path, builder: EngineBuilder) -> Result<Self, EngineError> {
+        let store = Store::open(data_dir)?;
         let catalog = store.load()?;
-        let engine = Self::new(Some(store));
+        let engine = Self::new(Some(store), builder);
         engine.recover(catalog).await?;
         Ok(engine)
     }

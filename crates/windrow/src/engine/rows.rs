@@ -191,6 +191,14 @@ impl Inner {
         Box::pin(RecordBatchStreamAdapter::new(schema, counted))
     }
 
+    /// Has the table keep its rows in fewer and larger pieces.
+    pub(super) async fn compact(&self, name: &str) -> Result<Answer, EngineError> {
+        let (table, _) = self.writable(&TableName::bare(name))?;
+        let rows: RowStream = Box::pin(EmptyRecordBatchStream::new(Arc::clone(table.spec().schema())));
+        table.commit(Commit { write: Write::Compact, rows, progress: None, expected: None }).await?;
+        Ok(Answer::done(format!("compacted table {name}")))
+    }
+
     pub(super) async fn delete(
         &self,
         name: &TableName,

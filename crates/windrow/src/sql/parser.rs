@@ -21,7 +21,7 @@ use super::{create_flow, create_table};
 /// What an error offers instead.
 const SUPPORTED: &str = "\
      the statements are CREATE TABLE, CREATE EXTERNAL TABLE, CREATE FLOW, DROP TABLE, DROP FLOW, SHOW TABLES, \
-     SHOW FLOWS, SHOW CREATE TABLE, SHOW CREATE FLOW, DESCRIBE, ADMIN FLUSH_FLOW, ADMIN CHECK_FLOW, INSERT, \
+     SHOW FLOWS, SHOW CREATE TABLE, SHOW CREATE FLOW, DESCRIBE, ADMIN FLUSH_FLOW, ADMIN CHECK_FLOW, ADMIN COMPACT_TABLE, INSERT, \
      DELETE, SELECT, EXPLAIN, EXPLAIN FLOW and SET";
 
 /// Statements that are to come.
@@ -69,9 +69,11 @@ fn statement(r: &mut Reader<'_>) -> Result<Statement, SqlError> {
         let _ = r.accept("TABLE");
         Statement::Describe { name: r.table_name()? }
     } else if r.accept("ADMIN FLUSH_FLOW") {
-        Statement::FlushFlow { name: flow_argument(r)? }
+        Statement::FlushFlow { name: only_argument(r, "the name of a flow in quotes")? }
     } else if r.accept("ADMIN CHECK_FLOW") {
-        Statement::CheckFlow { name: flow_argument(r)? }
+        Statement::CheckFlow { name: only_argument(r, "the name of a flow in quotes")? }
+    } else if r.accept("ADMIN COMPACT_TABLE") {
+        Statement::CompactTable { name: only_argument(r, "the name of a table in quotes")? }
     } else if r.accept("INSERT") {
         Statement::Insert(insert(r)?)
     } else if r.accept("DELETE") {
@@ -87,10 +89,10 @@ fn statement(r: &mut Reader<'_>) -> Result<Statement, SqlError> {
     })
 }
 
-/// `('flow')`
-fn flow_argument(r: &mut Reader<'_>) -> Result<String, SqlError> {
+/// `('name')`
+fn only_argument(r: &mut Reader<'_>, what: &'static str) -> Result<String, SqlError> {
     r.expect_token(&Token::LParen)?;
-    let name = r.string("the name of a flow in quotes")?;
+    let name = r.string(what)?;
     r.expect_token(&Token::RParen)?;
     Ok(name)
 }

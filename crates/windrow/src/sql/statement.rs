@@ -74,6 +74,11 @@ pub enum Statement {
         /// The flow: the string exactly as it was written, not folded to lower case.
         name: String,
     },
+    /// `ADMIN COMPACT_TABLE('name')`
+    CompactTable {
+        /// The table: the string exactly as it was written, not folded to lower case.
+        name: String,
+    },
     /// `INSERT INTO …`
     Insert(Insert),
     /// `DELETE FROM table [WHERE predicate]`
