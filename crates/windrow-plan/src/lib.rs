@@ -11,6 +11,7 @@
 //! | `sink` | which columns does the sink get, and which output goes into which column? |
 //! | `analyse` | can the aggregate of new rows be merged with what the sink has, and why not? |
 //! | `merge` | how, as a plan? |
+//! | `keep` | what do new rows leave of the values that are there? |
 //! | `state` | what does an aggregate know before it gives its value, and how is that merged and stored? |
 //!
 //! Names of columns are data: they may hold dots, quotes and capitals, so columns are always named structurally.
@@ -18,6 +19,7 @@
 mod analyse;
 mod error;
 mod filter;
+mod keep;
 mod label;
 mod literal;
 mod lower;
@@ -32,6 +34,7 @@ mod window;
 pub use analyse::NotMergeable;
 pub use error::PlanError;
 pub use filter::{in_ranges, limit_to_ranges};
+pub use keep::keep_values;
 pub use merge::{Groups, Kept, Merge, MergedCall};
 pub use normalise::normalise;
 pub use shape::{ambiguous_outputs, scanned_tables, unstable_function};

@@ -227,6 +227,13 @@ impl SinkMatch {
         self.contents.iter().position(|content| *content == Content::State(state))
     }
 
+    /// The sink columns that the query gives nothing for, and that keep what they have.
+    #[must_use]
+    pub fn kept_columns(&self) -> Vec<usize> {
+        let contents = self.contents.iter().enumerate();
+        contents.filter(|(_, content)| **content == Content::Null).map(|(column, _)| column).collect()
+    }
+
     /// How many columns for aggregate states the sink has.
     #[must_use]
     pub fn states(&self) -> usize {

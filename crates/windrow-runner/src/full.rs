@@ -48,7 +48,12 @@ pub(crate) async fn refresh(flow: &Flow, now_millis: i64) -> Result<Refreshed, R
         bounds.push((name.clone(), ReadBounds::Snapshot(now)));
     }
     let progress = all_of(&checkpoint)?;
-    let outcome = run(flow, now_millis, bounds, Write::ReplaceAll, &progress, None).await?;
+    // What is kept has to be what is there when it is written again.
+    let sink_at = match flow.kept_columns().is_empty() {
+        true => None,
+        false => Some(flow.tables.sink.watermarks().await?),
+    };
+    let outcome = run(flow, now_millis, bounds, Write::ReplaceAll, &progress, sink_at).await?;
     let report = RefreshReport {
         coverage: Some(Coverage::UnfilteredFull),
         ..flow.report(MoveKind::Full, Decision::Advance, Reason::None).with(&outcome)
@@ -93,7 +98,7 @@ async fn run(
     expected_sink: Option<Watermarks>,
 ) -> Result<FlowOutcome, RefreshError> {
     let definition = &flow.definition;
-    let plan = Box::new(definition.matched.align(definition.query.clone())?);
+    let plan = Box::new(flow.rows_of(definition.query.clone(), || flow.sink_scan())?);
     let query = FlowQuery {
         statement: Statement::InsertInto { table: definition.sink.clone(), plan },
         write,

@@ -11,6 +11,7 @@ mod explain;
 mod flow;
 mod full;
 mod report;
+mod rows;
 mod sources;
 mod task;
 mod windowed;

@@ -4,14 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use datafusion::common::Column;
-use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
 use windrow_plan::{Merge, TimeWindow, in_ranges, limit_to_ranges};
 use windrow_state::{
     Answer, Attempt, ChunkLimits, Coverage, Decision, DirtySet, FlowState, Move, News, Outlook, Progress,
     Proof, Reason, SequenceRange, SinkCommits, Verdict, Watermarks,
 };
-use windrow_table::{LatestRows, ReadBounds, SourceTable, TableError, Write};
+use windrow_table::{ReadBounds, SourceTable, TableError, Write};
 use windrow_time::{InstantRange, TimeUnit};
 use windrow_transport::{FlowOutcome, FlowQuery, Statement};
 
@@ -319,10 +318,9 @@ impl<'a> Refresh<'a> {
         let index =
             spec.time_index().ok_or_else(|| TableError::Schema("the sink has no time index".into()))?;
         let field = spec.schema().field(index);
-        let source = provider_as_source(Arc::new(LatestRows::of(Arc::clone(sink))));
         let column = Column::new(Some(name.clone()), field.name());
         let predicate = in_ranges(column, field.data_type(), ranges)?;
-        Ok(LogicalPlanBuilder::scan(name.clone(), source, None)?.filter(predicate)?.build()?)
+        Ok(LogicalPlanBuilder::from(self.flow.sink_scan()?).filter(predicate)?.build()?)
     }
 
     /// The source as of exactly there.
@@ -339,7 +337,11 @@ impl<'a> Refresh<'a> {
         next: Progress,
     ) -> Result<FlowOutcome, RefreshError> {
         let definition = &self.flow.definition;
-        let plan = Box::new(definition.matched.align(query)?);
+        let known = || match &write {
+            Write::Replace { ranges } => self.sink_rows(ranges),
+            _ => self.flow.sink_scan(),
+        };
+        let plan = Box::new(self.flow.rows_of(query, known)?);
         let query = FlowQuery {
             statement: Statement::InsertInto { table: definition.sink.clone(), plan },
             write,

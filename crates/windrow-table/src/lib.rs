@@ -26,7 +26,7 @@ pub use prune::{TimeSpan, TimeSpans, overlapping_rows};
 pub use rewrite::{Removal, Survivors};
 pub use rows::{concat, fit, instants_of, sorted_by_time, time_span};
 pub use selected::SelectedColumns;
-pub use spec::{SpecError, TableSpec};
+pub use spec::{MergeMode, SpecError, TableSpec};
 pub use table::{
     Changes, Commit, Committed, CommittedProgress, ReadBounds, RowStream, SinkTable, SourceTable, Write,
 };

@@ -3,6 +3,16 @@
 use arrow::datatypes::{DataType, SchemaRef};
 use windrow_time::TimeUnit;
 
+/// What an insert on an existing key leaves of the row that was there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
+pub enum MergeMode {
+    /// Nothing: the last row of a key is the row.
+    #[default]
+    LastRow,
+    /// The values of columns for which the new row has NULL.
+    LastNonNull,
+}
+
 /// The declaration of a table: its columns, its time index and its key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableSpec {
@@ -10,6 +20,7 @@ pub struct TableSpec {
     time_index: Option<usize>,
     primary_key: Vec<usize>,
     append_mode: bool,
+    merge_mode: MergeMode,
 }
 
 /// A declaration that does not hold together.
@@ -42,7 +53,13 @@ impl TableSpec {
         if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
             return Err(SpecError::DuplicateColumn(pair[0].clone()));
         }
-        Ok(Self { schema, time_index: None, primary_key: Vec::new(), append_mode: false })
+        Ok(Self {
+            schema,
+            time_index: None,
+            primary_key: Vec::new(),
+            append_mode: false,
+            merge_mode: MergeMode::default(),
+        })
     }
 
     /// Declares the event-time column.
@@ -74,6 +91,13 @@ impl TableSpec {
     #[must_use]
     pub fn with_append_mode(mut self, append_mode: bool) -> Self {
         self.append_mode = append_mode;
+        self
+    }
+
+    /// Declares what an insert on an existing key leaves of the row that was there.
+    #[must_use]
+    pub fn with_merge_mode(mut self, merge_mode: MergeMode) -> Self {
+        self.merge_mode = merge_mode;
         self
     }
 
@@ -118,6 +142,12 @@ impl TableSpec {
     #[must_use]
     pub fn append_mode(&self) -> bool {
         self.append_mode
+    }
+
+    /// What an insert on an existing key leaves of the row that was there.
+    #[must_use]
+    pub fn merge_mode(&self) -> MergeMode {
+        self.merge_mode
     }
 
     /// The positions of the columns that identify a row, where an insert on an existing key is an update.

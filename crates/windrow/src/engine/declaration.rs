@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use arrow::datatypes::{DataType, Schema, TimeUnit};
 use serde::{Deserialize, Serialize};
 use windrow_plan::is_hidden;
-use windrow_table::{SpecError, TableSpec};
+use windrow_table::{MergeMode, SpecError, TableSpec};
 
 use super::EngineError;
 use crate::sql::{quote_name, quote_string};
@@ -18,6 +18,9 @@ pub(super) struct TableDeclaration {
     pub(super) time_index: Option<String>,
     pub(super) primary_key: Vec<String>,
     pub(super) append_mode: bool,
+    /// Whether an insert on an existing key keeps what the new row has no value for.
+    #[serde(default)]
+    pub(super) last_non_null: bool,
     /// Default expressions by column, as SQL.
     pub(super) defaults: BTreeMap<String, String>,
     /// The folder of the table under the data directory; `None` in memory.
@@ -76,7 +79,9 @@ impl TableDeclaration {
             Some(column) => spec.with_time_index(column)?,
             None => spec,
         };
-        Ok(spec.with_primary_key(&self.primary_key)?.with_append_mode(self.append_mode))
+        let merge_mode = if self.last_non_null { MergeMode::LastNonNull } else { MergeMode::LastRow };
+        let spec = spec.with_primary_key(&self.primary_key)?;
+        Ok(spec.with_append_mode(self.append_mode).with_merge_mode(merge_mode))
     }
 
     /// The `CREATE TABLE` that makes this table.
@@ -100,8 +105,13 @@ impl TableDeclaration {
             parts.push(format!("PRIMARY KEY ({})", key.join(", ")));
         }
         let mut sql = format!("CREATE TABLE {} (\n  {}\n)", quote_name(&self.name), parts.join(",\n  "));
-        if self.append_mode {
-            sql.push_str(&format!(" WITH ({} = {})", quote_string("append_mode"), quote_string("true")));
+        let option = match (self.append_mode, self.last_non_null) {
+            (true, _) => Some(("append_mode", "true")),
+            (false, true) => Some(("merge_mode", "last_non_null")),
+            (false, false) => None,
+        };
+        if let Some((name, value)) = option {
+            sql.push_str(&format!(" WITH ({} = {})", quote_string(name), quote_string(value)));
         }
         sql
     }

@@ -11,7 +11,7 @@ use windrow_plan::{
 };
 use windrow_runner::{Flow, FlowDefinition, FlowOptions, FlowTables, now_millis};
 use windrow_state::{Approach, EvalSchedule};
-use windrow_table::{SinkTable, SourceTable};
+use windrow_table::{MergeMode, SinkTable, SourceTable};
 use windrow_time::InstantRange;
 
 use super::declaration::{FlowDeclaration, TableDeclaration};
@@ -112,8 +112,19 @@ impl Inner {
             time_index: spec.time_index(),
             primary_key: spec.primary_key().to_vec(),
         };
-        let matched = SinkMatch::new(query.plan.schema().as_arrow(), query.window.as_ref(), &columns, false)?;
+        let matched = SinkMatch::new(
+            query.plan.schema().as_arrow(),
+            query.window.as_ref(),
+            &columns,
+            spec.merge_mode() == MergeMode::LastNonNull,
+        )?;
         matched.align(query.plan.clone())?;
+        if matches!(merge, Ok(Merge::Append)) && spec.row_key().is_some() {
+            return Err(EngineError::Refused(format!(
+                "the sink {} keeps one row of each key, and a query without GROUP BY gives any number of them",
+                create.sink
+            )));
+        }
         let merge = merge.and_then(|merge| fits(merge, &query, &matched));
         let state_format = merge.as_ref().ok().and_then(Merge::state_format);
         if declaration.state_format.is_some() && declaration.state_format != state_format {
@@ -251,6 +262,7 @@ impl Inner {
             time_index: derived.time_index.map(column),
             primary_key: derived.primary_key.iter().map(|&index| column(index)).collect(),
             append_mode: false,
+            last_non_null: false,
             defaults: BTreeMap::new(),
             folder: None,
         };

@@ -7,7 +7,7 @@
 //! | `declaration.rs`, `store.rs`, `recover.rs` | how they are declared, kept in a data directory, and brought back |
 //! | `tables.rs`, `external.rs` | `CREATE TABLE`, `CREATE EXTERNAL TABLE`, `DROP TABLE` |
 //! | `flows.rs` | `CREATE FLOW`, `DROP FLOW`: from a statement to a flow that can run |
-//! | `rows.rs` | `INSERT`, `DELETE`, `SELECT` |
+//! | `rows.rs`, `upsert.rs` | `INSERT`, `DELETE`, `SELECT` |
 //! | `show.rs`, `information_schema.rs` | what can be asked about tables and flows |
 //! | `check.rs` | `ADMIN CHECK_FLOW`: does the sink equal the query? |
 
@@ -27,6 +27,7 @@ mod rows;
 mod show;
 mod store;
 mod tables;
+mod upsert;
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};

@@ -11,7 +11,7 @@ use datafusion::physical_plan::{execute_stream, stream::EmptyRecordBatchStream};
 use datafusion::sql::parser::Statement as DataFusionStatement;
 use datafusion::sql::sqlparser::ast;
 use futures::StreamExt;
-use windrow_table::{Commit, RowStream, SinkTable, Write};
+use windrow_table::{Commit, MergeMode, RowStream, SinkTable, Write};
 
 use super::declaration::TableDeclaration;
 use super::registry::{FlowEntry, TableEntry};
@@ -77,6 +77,9 @@ impl Inner {
         columns: &[String],
     ) -> Result<u64, EngineError> {
         let plan = self.with_all_columns(source, columns, declaration)?;
+        if table.spec().merge_mode() == MergeMode::LastNonNull {
+            return self.merge_rows(table, declaration, plan).await;
+        }
         let state = self.session.state();
         let physical = state.create_physical_plan(&plan).await?;
         let rows = self.reported(execute_stream(physical, state.task_ctx())?);
@@ -161,7 +164,7 @@ impl Inner {
     }
 
     /// Wakes the flows up that a statement on `table` concerns: those that read it, and the one that keeps it.
-    fn notify_users(&self, table: &str) {
+    pub(super) fn notify_users(&self, table: &str) {
         self.notify_where(|entry| {
             entry.create.sink.table == table || entry.reads.iter().any(|name| name == table)
         });

@@ -28,18 +28,26 @@ impl Inner {
     }
 
     async fn declare(&self, create: &CreateTable) -> Result<TableDeclaration, EngineError> {
-        let mut append_mode = false;
+        let (mut append_mode, mut last_non_null) = (false, false);
         for (key, value) in &create.options {
             match (key.as_str(), value.to_ascii_lowercase().as_str()) {
                 ("append_mode", "true") => append_mode = true,
                 ("append_mode", "false") | ("merge_mode", "last_row") => {}
+                ("merge_mode", "last_non_null") => last_non_null = true,
                 _ => {
                     return Err(EngineError::Option(format!(
                         "a table has no option {key} = {value}; there are append_mode = true | false and \
-                         merge_mode = last_row"
+                         merge_mode = last_row | last_non_null"
                     )));
                 }
             }
+        }
+        if last_non_null && (append_mode || create.primary_key.is_empty()) {
+            return Err(EngineError::Option(
+                "merge_mode = last_non_null needs a PRIMARY KEY, and no append_mode: without a key, there are no rows \
+                 to be merged"
+                    .into(),
+            ));
         }
         if let Some(column) = create.columns.iter().find(|column| is_hidden(&column.name)) {
             return Err(EngineError::Refused(format!(
@@ -62,6 +70,7 @@ impl Inner {
             time_index: create.time_index.clone(),
             primary_key: create.primary_key.clone(),
             append_mode,
+            last_non_null,
             defaults,
             folder: None,
         })
