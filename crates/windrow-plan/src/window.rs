@@ -144,7 +144,7 @@ pub fn find_time_window(
         let (window, step) = match window {
             Ok(found) => found,
             Err(reason) => {
-                refusal.get_or_insert(reason.of_key(key));
+                refusal.get_or_insert(reason.of_key(key, &chain.scan.table_name));
                 continue;
             }
         };
@@ -223,11 +223,13 @@ enum Refusal {
 }
 
 impl Refusal {
-    fn of_key(self, key: &Expr) -> NoTimeWindow {
+    /// As a message, in which the source has the short name that people call it by.
+    fn of_key(self, key: &Expr, source: &TableReference) -> NoTimeWindow {
         let key = key.to_string();
+        let short = |part: String| part.replace(&source.to_string(), source.table());
         match self {
-            Self::Decreasing(part) => NoTimeWindow::NotMonotone { key, part },
-            Self::Undefined(part) => NoTimeWindow::Undefined { key, part },
+            Self::Decreasing(part) => NoTimeWindow::NotMonotone { key, part: short(part) },
+            Self::Undefined(part) => NoTimeWindow::Undefined { key, part: short(part) },
         }
     }
 }

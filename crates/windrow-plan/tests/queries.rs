@@ -199,7 +199,7 @@ async fn queries_without_window_say_why() {
             SELECT date_trunc('day', ts) AS d FROM t GROUP BY d LIMIT 3
                 none: it has a limit
             SELECT DISTINCT date_trunc('day', ts) AS d FROM t
-                none: it has DISTINCT
+                fixed [1709164800000, 1709251200000), labels [1709164800000, 1709251200000), output 0
             SELECT date_trunc('day', t.ts) AS d FROM t JOIN u ON t.host = u.host GROUP BY d
                 none: it has a join
             SELECT date_trunc('day', ts) AS d FROM t WHERE v IN (SELECT v FROM u) GROUP BY d
@@ -322,8 +322,9 @@ async fn a_limit_on_windows_lies_directly_over_the_scan() {
             SubqueryAlias: q
               Projection: t.ts, t.zoned, t.host, t.v, t.Odd "Name".x
                 Filter: t.v > Int64(1)
-                  Filter: t.ts >= TimestampMillisecond(0, None) AND t.ts < TimestampMillisecond(60000, None) OR t.ts >= TimestampMillisecond(120000, None)
-                    TableScan: t"#]].assert_eq(&limited.display_indent().to_string());
+                  SubqueryAlias: t
+                    Filter: datafusion.public.t.ts >= TimestampMillisecond(0, None) AND datafusion.public.t.ts < TimestampMillisecond(60000, None) OR datafusion.public.t.ts >= TimestampMillisecond(120000, None)
+                      TableScan: datafusion.public.t"#]].assert_eq(&limited.display_indent().to_string());
     let nothing = limit_to_ranges(&plan, "ts", &[]).unwrap();
     assert!(nothing.display_indent().to_string().contains("Filter: Boolean(false)"));
     assert_eq!(scanned_tables(&plan).unwrap().len(), 1);

@@ -51,6 +51,43 @@ async fn what_was_done_is_not_done_again_and_new_rows_are_merged() {
 }
 
 #[tokio::test]
+async fn states_of_another_version_are_computed_anew() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let engine = open(dir.path()).await;
+    run(
+        &engine,
+        "CREATE TABLE t (ts TIMESTAMP TIME INDEX, v BIGINT) WITH ('append_mode' = 'true');
+         CREATE FLOW f SINK TO s WITH ('refresh' = 'merge') AS
+           SELECT date_trunc('day', ts) AS day, avg(v) AS mean FROM t GROUP BY day;
+         CREATE FLOW plain SINK TO p AS SELECT date_trunc('day', ts) AS day, sum(v) AS v FROM t GROUP BY day;
+         INSERT INTO t VALUES ('2024-01-01', 1), ('2024-01-02', 2)",
+    )
+    .await;
+    engine.refresh_until_idle().await.expect("a refresh");
+    drop(engine);
+
+    // As a version of DataFusion whose average has another state would find it.
+    let catalog = dir.path().join("catalog.json");
+    let text = std::fs::read_to_string(&catalog).expect("the catalog");
+    let earlier = text.replace("(UInt64, Float64)", "(Float64, UInt64)");
+    assert_ne!(earlier, text, "the catalog says what the states are of: {text}");
+    std::fs::write(&catalog, earlier).expect("the catalog");
+    let engine = open(dir.path()).await;
+    run(&engine, "INSERT INTO t VALUES ('2024-01-02', 5)").await;
+    let reports = engine.refresh_until_idle().await.expect("a refresh");
+    let moves: Vec<_> = reports.iter().map(|r| (r.flow.as_str(), r.kind, r.windows)).collect();
+    assert_eq!(moves, [("f", MoveKind::Repair, 2), ("plain", MoveKind::Merge, 1)]);
+    assert_exact(&engine, "f", "after another version").await;
+    drop(engine);
+
+    let engine = open(dir.path()).await;
+    run(&engine, "INSERT INTO t VALUES ('2024-01-02', 6)").await;
+    let reports = engine.refresh_until_idle().await.expect("a refresh");
+    assert!(reports.iter().all(|report| report.kind == MoveKind::Merge), "once only: {reports:?}");
+    assert_exact(&engine, "f", "after that").await;
+}
+
+#[tokio::test]
 async fn rows_that_arrived_before_the_end_but_were_not_refreshed_are_found() {
     let dir = tempfile::tempdir().expect("a directory");
     let engine = open(dir.path()).await;
