@@ -1,10 +1,11 @@
 //! What the next refresh of a flow would do, and why.
 
 use datafusion::logical_expr::LogicalPlan;
-use windrow_state::{Coverage, Move, Progress};
+use windrow_state::{Approach, Coverage, FlowState, Move, Outlook, Progress, Reason};
 
 use crate::flow::now_millis;
-use crate::windowed::{Refresh, SINK_COMMITS};
+use crate::full;
+use crate::windowed::{Refresh, SINK_COMMITS, Situation};
 use crate::{Flow, MoveKind, RefreshError};
 
 /// What is known of a flow's next refresh.
@@ -12,6 +13,8 @@ use crate::{Flow, MoveKind, RefreshError};
 pub struct FlowExplanation {
     /// The move that it would make.
     pub next: MoveKind,
+    /// Why.
+    pub why: &'static str,
     /// The windows that it would write, counted up to ten million.
     pub windows: u64,
     /// Rows that a merge and a repair would handle, where there is a choice.
@@ -31,8 +34,10 @@ impl Flow {
     pub async fn explain(&self) -> Result<FlowExplanation, RefreshError> {
         let definition = &self.definition;
         let Some(window) = &definition.window else {
+            let (next, why) = full::next_move(self).await?;
             return Ok(FlowExplanation {
-                next: MoveKind::Full,
+                next,
+                why,
                 windows: 0,
                 costs: None,
                 progress: None,
@@ -57,6 +62,7 @@ impl Flow {
         if let Ok(how) = &definition.merge {
             queries.push((MoveKind::Merge, refresh.merge_query(how, &merge)?.plan));
         }
+        let why = why(&next, &state, &situation, &outlook);
         let (next, written) = match next {
             Move::Idle => (MoveKind::Idle, None),
             Move::Observe { .. } => (MoveKind::Observe, None),
@@ -68,10 +74,38 @@ impl Flow {
             definition.merge.is_ok() && outlook.news.appends_only && !outlook.news.touched.is_empty();
         Ok(FlowExplanation {
             next,
+            why,
             windows: counted.transpose()?.unwrap_or(0),
             costs: has_choice.then_some((outlook.merge_cost, outlook.repair_cost)),
             progress: Some(situation.progress),
             queries,
         })
+    }
+}
+
+fn why(next: &Move, state: &FlowState, situation: &Situation, outlook: &Outlook) -> &'static str {
+    match (next, outlook.approach) {
+        (Move::Idle, _) => "there is nothing new",
+        (Move::Observe { .. }, _) => "no window that is kept up to date has changed",
+        (Move::Merge { .. }, Approach::Merge) => "'refresh' is 'merge'",
+        (Move::Merge { .. }, _) => {
+            "the source has only grown, and a merge handles no more rows than a repair"
+        }
+        (Move::Repair { coverage: Coverage::FencedRepairChunk, .. }, _) => {
+            "windows are left from the repair before"
+        }
+        (Move::Repair { .. }, _) if situation.reason() == Reason::SinkChanged => {
+            "someone else changed the sink"
+        }
+        (Move::Repair { .. }, _) if situation.reason() == Reason::StaleCursor => {
+            "what changed since the last refresh is not known any more"
+        }
+        (Move::Repair { .. }, _) if state.progress().checkpoint().is_none() => "nothing is consumed yet",
+        (Move::Repair { .. }, Approach::Recompute) => "'refresh' is 'recompute'",
+        (Move::Repair { .. }, _) if !state.merges() => "the query cannot be merged",
+        (Move::Repair { .. }, _) if !outlook.news.appends_only => {
+            "rows of the source were deleted or replaced"
+        }
+        (Move::Repair { .. }, _) => "a repair handles fewer rows than a merge",
     }
 }

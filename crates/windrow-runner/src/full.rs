@@ -61,6 +61,33 @@ pub(crate) async fn refresh(flow: &Flow, now_millis: i64) -> Result<Refreshed, R
     Ok(Refreshed { report, progress })
 }
 
+/// What the next refresh would do, and why.
+pub(crate) async fn next_move(flow: &Flow) -> Result<(MoveKind, &'static str), RefreshError> {
+    if !matches!(flow.definition.merge, Ok(Merge::Append)) {
+        return Ok((MoveKind::Full, "the query has no time window"));
+    }
+    let [(_, source)] = flow.tables.sources.as_slice() else {
+        return Ok((MoveKind::Full, "the source does not say what changed"));
+    };
+    let Some((after, _)) = appended_to(flow).await? else {
+        return Ok((MoveKind::Full, "the sink does not hold just what the flow has written"));
+    };
+    let upto = source.watermarks().await?;
+    if upto == after {
+        return Ok((MoveKind::Idle, "there is nothing new"));
+    }
+    match source.scan(&ReadBounds::Appended(SequenceRange { after, upto })).await {
+        Ok(_) => Ok((MoveKind::Merge, "the source has only grown")),
+        Err(TableError::NotAppends { .. }) => {
+            Ok((MoveKind::Full, "rows of the source were deleted or replaced"))
+        }
+        Err(TableError::Stale { .. }) => {
+            Ok((MoveKind::Full, "what changed in the source is not known any more"))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
 /// The progress of a sink that holds what the query gives for the source up to there.
 fn all_of(checkpoint: &Watermarks) -> Result<Progress, RefreshError> {
     Ok(Progress::start().observe(checkpoint, &DirtySet::default())?)

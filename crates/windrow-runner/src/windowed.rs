@@ -110,6 +110,11 @@ pub(crate) struct Situation {
 }
 
 impl Situation {
+    /// What is out of the ordinary.
+    pub(crate) fn reason(&self) -> Reason {
+        self.reason
+    }
+
     pub(crate) fn observed(&self) -> Result<Progress, RefreshError> {
         Ok(self.progress.observe(&self.news.now, &self.news.touched)?)
     }

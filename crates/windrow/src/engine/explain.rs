@@ -100,15 +100,14 @@ fn progress_of(explained: &FlowExplanation) -> String {
 
 fn next_of(explained: &FlowExplanation) -> String {
     let what = match explained.next {
-        MoveKind::Idle => "nothing: there is nothing new".to_owned(),
-        MoveKind::Observe => {
-            "only notes what was consumed: no window that is kept up to date has changed".to_owned()
-        }
+        MoveKind::Idle => "nothing".to_owned(),
+        MoveKind::Observe => "only notes what was consumed".to_owned(),
         MoveKind::Full => "runs the whole query".to_owned(),
+        MoveKind::Merge if explained.windows == 0 => "appends what the new rows give".to_owned(),
         kind => format!("a {kind} of {} windows", explained.windows),
     };
-    match explained.costs {
-        Some((merge, repair)) => format!("{what} (a merge handles about {merge} rows, a repair {repair})"),
-        None => what,
-    }
+    let costs = explained
+        .costs
+        .map(|(merge, repair)| format!(" (a merge handles about {merge} rows, a repair {repair})"));
+    format!("{what}: {}{}", explained.why, costs.unwrap_or_default())
 }
