@@ -153,7 +153,7 @@ fn a_late_notification_that_a_checkpoint_has_overtaken_is_found() {
     // The third commit is heard of before the second.
     const SCRIPT: &[Step] = &[(0, true, 0b001), (0, true, 0b010), (0, true, 0b100)];
     expect![[r#"
-        a source that only notifies, a sink that commits rows and progress apart, a query that merges, 3 commits:
+        a source that only notifies, a sink that commits rows with progress, a query that merges, 3 commits:
           1. rows of window 0 are appended to region 0
           2. rows of window 1 are appended to region 0
           3. rows of window 2 are appended to region 0
@@ -161,10 +161,10 @@ fn a_late_notification_that_a_checkpoint_has_overtaken_is_found() {
           5. window 0 expires
           6. a refresh begins (scoped_base_repair)
           7. the notification of commit 3 arrives
-          8. the executor reads and writes what it was asked to
-          9. the answer arrives (full_snapshot continue_repair dirty_backlog_pending)
-         10. a refresh begins (fenced_repair_chunk)
-         11. the executor reads what is there now, and says so
-         12. the answer arrives (incremental fallback incomplete_region_watermark)
-             window 1 has commit 2 0 times instead of 1, with checkpoint (0:3) and dirty windows ()"#]].assert_eq(&shortest(Fault::IgnoreSequenceOfNotification, Source::Notifies, SCRIPT));
+          8. the flow gives the query up
+          9. a refresh begins (scoped_base_repair)
+         10. the query that was given up commits
+         11. the answer arrives (full_snapshot fallback query_failure)
+         12. a refresh begins (scoped_base_repair)
+             left to itself, window 1 has commit 2 0 times instead of 1, with checkpoint (0:3) and dirty windows ()"#]].assert_eq(&shortest(Fault::IgnoreSequenceOfNotification, Source::Notifies, SCRIPT));
 }
