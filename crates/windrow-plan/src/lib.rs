@@ -8,7 +8,7 @@
 //! | `shape` | which nodes does the query have, and where do its columns come from? |
 //! | `window`, `label`, `lower`, `probe` | which group key is the time window, and which instants does a window hold? |
 //! | `filter` | how is a query limited to some windows? |
-//! | `sink` | which columns does the sink get, and which output goes into which column? |
+//! | `sink`, `types` | which columns does the sink get, and which output goes into which column? |
 //! | `analyse` | can the aggregate of new rows be merged with what the sink has, and why not? |
 //! | `merge` | how, as a plan? |
 //! | `keep` | what do new rows leave of the values that are there? |
@@ -29,6 +29,7 @@ mod probe;
 mod shape;
 mod sink;
 mod state;
+mod types;
 mod window;
 
 pub use analyse::NotMergeable;

@@ -27,8 +27,9 @@ use windrow_time::InstantRange;
 
 use crate::filter::limit_to_ranges;
 use crate::shape::map_columns;
-use crate::sink::{as_stored, state_column};
+use crate::sink::state_column;
 use crate::state::AggregateState;
+use crate::types::as_stored;
 use crate::{PlanError, SinkMatch};
 
 /// How the result of a query is kept by adding what new rows give.

@@ -13,6 +13,7 @@ use async_trait::async_trait;
 use common::Kind;
 use grammar::{Action, Case, Fault, case};
 use proptest::prelude::*;
+use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
 use windrow::Engine;
 use windrow::transport::{ExecuteError, Executor, FlowOutcome, FlowQuery};
@@ -119,6 +120,25 @@ fn every_sink_in_memory_equals_its_query() {
 #[test]
 fn every_other_sink_in_memory_equals_its_query() {
     check(Kind::Memory, 1_000, 2);
+}
+
+/// A case that fails is printed as a script, which has to be one.
+#[tokio::test]
+async fn the_script_of_a_case_runs() {
+    let config = Config { failure_persistence: None, ..Config::default() };
+    let mut runner = TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &[4; 32]));
+    for _ in 0..20 {
+        let case = case(Kind::Memory).new_tree(&mut runner).expect("a case").current();
+        let script = format!("{case:?}");
+        let engine = Engine::in_memory();
+        let answers = match engine.sql(&script).await {
+            Err(error) if error.to_string().contains("Conflicting ordering") => continue,
+            answers => answers.unwrap_or_else(|error| panic!("{error} in {script}")),
+        };
+        let verdict = answers.last().and_then(|answer| answer.rows()).expect("a check").to_vec();
+        let verdict = arrow::util::pretty::pretty_format_batches(&verdict).expect("a table").to_string();
+        assert!(verdict.contains("| equal"), "{verdict} in {script}");
+    }
 }
 
 #[cfg(feature = "delta")]
