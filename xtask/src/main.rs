@@ -8,6 +8,7 @@
 mod bench;
 mod cargo;
 mod ci;
+mod crash;
 mod demo;
 mod error;
 mod fuzz;
@@ -80,6 +81,12 @@ const TASKS: &[Task] = &[
         args: Some("plans [--cases N]"),
         help: "random queries over random histories, against the plain query; prints a failing case as a script",
         run: fuzz::run,
+    },
+    Task {
+        name: "crash",
+        args: Some("[--kills N]"),
+        help: "kill a process that keeps flows at random moments and at every place of a commit",
+        run: crash::run,
     },
     Task {
         name: "doc",

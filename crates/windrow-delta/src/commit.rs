@@ -13,6 +13,7 @@ use windrow_state::Progress;
 use windrow_table::{Commit, Committed, Removal, RowStream, Survivors, TableError, Write, concat};
 
 use crate::DeltaError;
+use crate::crash::crash_point;
 use crate::file::DataFile;
 use crate::log::{DeltaLog, Published};
 use crate::progress;
@@ -77,6 +78,7 @@ impl Committer<'_> {
                 (removal, self.writer(ROWS_PER_FILE).write_all(rows).await?)
             }
         };
+        crash_point!("delta::new-files-are-written");
         let change = Change { write: &write, removal, new_files, progress };
         self.land(&change, expected).await
     }
@@ -144,10 +146,14 @@ impl Committer<'_> {
         let removing = !matches!(change.write, Write::Append);
         base.facts().check_writable(self.reader.spec(), removing)?;
         let taken = self.take(change, base).await?;
+        crash_point!("delta::kept-rows-are-written");
         let Some((flow, progress)) = &change.progress else { return Ok(Prepared { taken, progress: None }) };
         let store = self.log.object_store();
         match progress::write(store.as_ref(), flow, progress, base.version() + 1).await {
-            Ok(number) => Ok(Prepared { taken, progress: Some(number) }),
+            Ok(number) => {
+                crash_point!("delta::progress-is-written");
+                Ok(Prepared { taken, progress: Some(number) })
+            }
             Err(error) => {
                 taken.survivors.discard(store.as_ref()).await;
                 Err(error)
@@ -160,6 +166,7 @@ impl Committer<'_> {
         if let (Some((flow, _)), Some(number)) = (&change.progress, prepared.progress)
             && progress::sweep_is_due(base.later_txn(&progress::app_id(flow)), number)
         {
+            crash_point!("delta::old-progress-is-to-be-deleted");
             progress::sweep(self.log.object_store().as_ref(), flow, number).await;
         }
     }

@@ -49,6 +49,7 @@ mod adapter;
 mod changes;
 mod commit;
 mod convert;
+mod crash;
 mod error;
 mod file;
 mod location;

@@ -18,6 +18,7 @@ use windrow_state::Sequence;
 use windrow_table::{TableError, TableSpec};
 
 use crate::DeltaError;
+use crate::crash::crash_point;
 use crate::protocol::TableFacts;
 use crate::snapshot::{Declared, LogCommit, REGION, Snapshot, sequence_of};
 
@@ -232,6 +233,7 @@ impl DeltaLog {
         let context = || format!("the commit {version} of the Delta table");
         let entry = entry_of(&actions).map_err(|error| TableError::storage(context(), error))?;
         let bytes = CommitOrBytes::LogBytes(entry.clone());
+        crash_point!("delta::log-entry-is-to-be-written");
         if let Err(error) = self.store.write_commit_entry(version, bytes, Uuid::new_v4()).await {
             // A storage that tries again by itself may find its own first try.
             let found = self.store.read_commit_entry(version).await;
@@ -241,6 +243,7 @@ impl DeltaLog {
                 (None, error) => return Err(TableError::storage(context(), error)),
             }
         }
+        crash_point!("delta::log-entry-is-there");
         let commit = LogCommit::new(version, actions, &self.declared.spec)?;
         let next = Arc::new(base.apply(&commit, &self.declared)?);
         self.recent().advance(&next, Arc::new(commit));
@@ -253,6 +256,7 @@ impl DeltaLog {
         if !snapshot.version().is_multiple_of(snapshot.facts().checkpoint_interval()) {
             return;
         }
+        crash_point!("delta::checkpoint-is-to-be-written");
         let mut table = DeltaTable::new(Arc::clone(&self.store));
         let result = match table.load_version(snapshot.version()).await {
             Ok(()) => create_checkpoint(&table, None).await,

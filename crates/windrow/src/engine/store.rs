@@ -95,7 +95,9 @@ impl Store {
         let new = path.with_extension("json.new");
         let mut file = File::create(&new).map_err(failed)?;
         file.write_all(&text).and_then(|()| file.sync_all()).map_err(failed)?;
+        crash_point("catalog::new-one-is-written");
         fs::rename(&new, &path).map_err(failed)?;
+        crash_point("catalog::new-one-is-there");
         // The rename itself is durable once the directory is.
         File::open(&self.dir).and_then(|dir| dir.sync_all()).map_err(failed)
     }
@@ -103,4 +105,10 @@ impl Store {
     fn catalog_path(&self) -> PathBuf {
         self.dir.join("catalog.json")
     }
+}
+
+/// A place at which a test can end the process as if it were killed there; nothing, without the feature `crash-points`.
+fn crash_point(_name: &str) {
+    #[cfg(feature = "crash-points")]
+    fail::fail_point!(_name, |_| std::process::abort());
 }

@@ -169,7 +169,6 @@ fn what_is_not_supported_says_so_and_what_is() {
         not supported: line 1, column 1: TRUNCATE is not supported
         not supported: line 1, column 1: BEGIN is not supported
         not supported: line 1, column 1: GRANT is not supported
-        not supported: line 1, column 1: ADMIN COMPACT_TABLE is not supported
     "#]]
     .assert_eq(&all);
 }
@@ -178,11 +177,11 @@ fn what_is_not_supported_says_so_and_what_is() {
 fn mistakes_in_short_statements() {
     expect![[r#"
         SELEC 1
-          syntax: line 1, column 1: expected a statement, found `SELEC`; the statements are CREATE TABLE, CREATE EXTERNAL TABLE, CREATE FLOW, DROP TABLE, DROP FLOW, SHOW TABLES, SHOW FLOWS, SHOW CREATE TABLE, SHOW CREATE FLOW, DESCRIBE, ADMIN FLUSH_FLOW, ADMIN CHECK_FLOW, INSERT, DELETE, SELECT, EXPLAIN, EXPLAIN FLOW and SET
+          syntax: line 1, column 1: expected a statement, found `SELEC`; the statements are CREATE TABLE, CREATE EXTERNAL TABLE, CREATE FLOW, DROP TABLE, DROP FLOW, SHOW TABLES, SHOW FLOWS, SHOW CREATE TABLE, SHOW CREATE FLOW, DESCRIBE, ADMIN FLUSH_FLOW, ADMIN CHECK_FLOW, ADMIN COMPACT_TABLE, INSERT, DELETE, SELECT, EXPLAIN, EXPLAIN FLOW and SET
         )
-          syntax: line 1, column 1: expected a statement, found `)`; the statements are CREATE TABLE, CREATE EXTERNAL TABLE, CREATE FLOW, DROP TABLE, DROP FLOW, SHOW TABLES, SHOW FLOWS, SHOW CREATE TABLE, SHOW CREATE FLOW, DESCRIBE, ADMIN FLUSH_FLOW, ADMIN CHECK_FLOW, INSERT, DELETE, SELECT, EXPLAIN, EXPLAIN FLOW and SET
+          syntax: line 1, column 1: expected a statement, found `)`; the statements are CREATE TABLE, CREATE EXTERNAL TABLE, CREATE FLOW, DROP TABLE, DROP FLOW, SHOW TABLES, SHOW FLOWS, SHOW CREATE TABLE, SHOW CREATE FLOW, DESCRIBE, ADMIN FLUSH_FLOW, ADMIN CHECK_FLOW, ADMIN COMPACT_TABLE, INSERT, DELETE, SELECT, EXPLAIN, EXPLAIN FLOW and SET
         'text'
-          syntax: line 1, column 1: expected a statement, found `'text'`; the statements are CREATE TABLE, CREATE EXTERNAL TABLE, CREATE FLOW, DROP TABLE, DROP FLOW, SHOW TABLES, SHOW FLOWS, SHOW CREATE TABLE, SHOW CREATE FLOW, DESCRIBE, ADMIN FLUSH_FLOW, ADMIN CHECK_FLOW, INSERT, DELETE, SELECT, EXPLAIN, EXPLAIN FLOW and SET
+          syntax: line 1, column 1: expected a statement, found `'text'`; the statements are CREATE TABLE, CREATE EXTERNAL TABLE, CREATE FLOW, DROP TABLE, DROP FLOW, SHOW TABLES, SHOW FLOWS, SHOW CREATE TABLE, SHOW CREATE FLOW, DESCRIBE, ADMIN FLUSH_FLOW, ADMIN CHECK_FLOW, ADMIN COMPACT_TABLE, INSERT, DELETE, SELECT, EXPLAIN, EXPLAIN FLOW and SET
         DROP FLOW
           syntax: line 1, column 10: expected a flow name, found the end of the statement
         DROP FLOW a.b
