@@ -60,7 +60,7 @@ impl Committer<'_> {
             return Err(TableError::Conflict { expected: expected.clone(), found: base.watermarks() });
         }
         let expected = expected.map(|_| base.version());
-        if matches!(write, Write::Compact) && small_files(&base).count() < 2 {
+        if matches!(write, Write::Compact) && small_files(&base, Pieces::LARGE).count() < 2 {
             return Ok(Committed { at: base.watermarks(), rows_added: 0, rows_removed: 0 });
         }
 
@@ -79,7 +79,7 @@ impl Committer<'_> {
             }
         };
         crash_point!("delta::new-files-are-written");
-        let change = Change { write: &write, removal, new_files, progress };
+        let change = Change { write: &write, removal, new_files, progress, pieces: Pieces::LARGE };
         self.land(&change, expected).await
     }
 
@@ -95,7 +95,10 @@ impl Committer<'_> {
                 Err(error) => Attempt::Failed(error),
             };
             match attempt {
-                Attempt::Landed(committed) => return Ok(committed),
+                Attempt::Landed(committed) => {
+                    self.compact_if_due().await;
+                    return Ok(committed);
+                }
                 Attempt::Lost if expected.is_none() => {}
                 Attempt::Lost => break,
                 Attempt::InDoubt(error) => return Err(error),
@@ -110,6 +113,28 @@ impl Committer<'_> {
         let found = self.log.refresh().await?.watermarks();
         let expected = expected.map_or_else(|| found.clone(), watermarks_of);
         Err(TableError::Conflict { expected, found })
+    }
+
+    /// Puts small files together once there are many, so that neither the log nor a scan grows with the number of commits.
+    /// That it fails costs only time.
+    async fn compact_if_due(&self) {
+        let base = self.log.newest();
+        let removable = base.facts().check_writable(self.reader.spec(), true).is_ok();
+        if !removable || small_files(&base, Pieces::SMALL).count() < FILES_TO_COMPACT {
+            return;
+        }
+        let spec = self.reader.spec();
+        let write = Write::Compact;
+        let none = RecordBatch::new_empty(Arc::clone(spec.schema()));
+        let Ok((removal, _)) = Removal::new(spec, &write, none) else { return };
+        let new_files = Staged::default();
+        let change = Change { write: &write, removal, new_files, progress: None, pieces: Pieces::SMALL };
+        match self.attempt(&change, &base, None).await {
+            Attempt::Landed(_) | Attempt::Lost => {}
+            Attempt::Failed(error) | Attempt::InDoubt(error) => {
+                tracing::warn!(%error, "small files were not put together");
+            }
+        }
     }
 
     async fn attempt(&self, change: &Change<'_>, base: &Snapshot, expected: Option<u64>) -> Attempt {
@@ -175,8 +200,10 @@ impl Committer<'_> {
     async fn take(&self, change: &Change<'_>, base: &Snapshot) -> Result<Taken, TableError> {
         let mut taken = Taken::default();
         if matches!(change.write, Write::Compact) {
-            taken.files = small_files(base).cloned().collect();
-            taken.survivors = self.together(&taken.files).await?;
+            taken.files = small_files(base, change.pieces).cloned().collect();
+            // In the order of time, so that each new file has neighbouring instants.
+            taken.files.sort_by_key(|file| file.span.map(|span| span.first));
+            taken.survivors = self.together(&taken.files, change.pieces.rows_per_file).await?;
             return Ok(taken);
         }
         // Small files, so that the next rewrite of a few windows does not have to copy many others.
@@ -196,8 +223,8 @@ impl Committer<'_> {
     }
 
     /// The rows of the files in few new ones.
-    async fn together(&self, files: &[Arc<DataFile>]) -> Result<Staged, TableError> {
-        let mut writer = self.writer(ROWS_PER_FILE);
+    async fn together(&self, files: &[Arc<DataFile>], rows_per_file: usize) -> Result<Staged, TableError> {
+        let mut writer = self.writer(rows_per_file);
         let mut copied = Ok(());
         for file in files {
             copied = async {
@@ -263,8 +290,8 @@ impl Committer<'_> {
 }
 
 /// The files that a compaction puts together.
-fn small_files(base: &Snapshot) -> impl Iterator<Item = &Arc<DataFile>> {
-    let is_small = |file: &&Arc<DataFile>| file.rows.is_none_or(|rows| rows < ROWS_PER_FILE as u64 / 2);
+fn small_files(base: &Snapshot, pieces: Pieces) -> impl Iterator<Item = &Arc<DataFile>> {
+    let is_small = move |file: &&Arc<DataFile>| file.rows.is_none_or(|rows| rows < pieces.below as u64);
     base.files().iter().filter(is_small).filter(|file| file.has_plain_name())
 }
 
@@ -286,7 +313,27 @@ struct Change<'a> {
     removal: Removal<'a>,
     new_files: Staged,
     progress: Option<(String, Progress)>,
+    /// What a compaction makes of which files.
+    pieces: Pieces,
 }
+
+/// Which files a compaction puts together, and how large the new ones are.
+#[derive(Debug, Clone, Copy)]
+struct Pieces {
+    /// Files of fewer rows.
+    below: usize,
+    rows_per_file: usize,
+}
+
+impl Pieces {
+    /// When somebody asks for it.
+    const LARGE: Self = Self { below: ROWS_PER_FILE / 2, rows_per_file: ROWS_PER_FILE };
+    /// Now and then: small enough that the rewrite of a few windows copies little, and never much at once.
+    const SMALL: Self = Self { below: ROW_GROUP / 4, rows_per_file: ROW_GROUP };
+}
+
+/// With so many small files, a commit puts them together.
+const FILES_TO_COMPACT: usize = 64;
 
 impl Change<'_> {
     /// How many rows the file has, if all of them go, by what is known without reading it.

@@ -9,7 +9,7 @@ use datafusion::error::DataFusionError;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::{StreamExt, stream};
 use windrow_delta::{DeltaError, DeltaTable};
-use windrow_state::{DirtySet, Progress, Watermarks};
+use windrow_state::{DirtySet, Progress, SequenceRange, Watermarks};
 use windrow_table::{Commit, ReadBounds, RowStream, SinkTable, SourceTable, TableError, TableSpec, Write};
 use windrow_time::InstantRange;
 
@@ -345,4 +345,33 @@ async fn a_table_is_made_once_and_opened_only_where_one_is() {
     let other = TableSpec::new(Arc::new(Schema::new(vec![Field::new("x", DataType::Int8, true)]))).unwrap();
     let error = DeltaTable::open(path, other).await.unwrap_err();
     assert!(matches!(error, DeltaError::Columns(_)), "{error}");
+}
+
+#[tokio::test]
+async fn many_small_files_are_put_together_by_the_commits_themselves() {
+    let table = Table::new().await;
+    let mut all = Vec::new();
+    let mut before = None;
+    for index in 0..150_i64 {
+        // In an order that is not that of time.
+        let row = ((index * 37) % 150, "h");
+        let done = table.append(&[row]).await;
+        if index == 40 {
+            before = Some(done.at);
+        }
+        all.push(row);
+    }
+    let newest = table.delta.watermarks().await.expect("watermarks").get(0);
+    assert!(newest > 150, "some commits were compactions: {newest}");
+    let active = crate::foreign::adds(&table.folder).await.len();
+    assert!(active < 70, "{active} files");
+    let mut sorted = owned(&all);
+    sorted.sort();
+    assert_eq!(read_latest(&table.delta).await, sorted);
+    // Nothing was touched by them, and what came since then is read exactly.
+    let before = before.expect("a commit");
+    let (appended, rewritten) = touched(&table.delta, &before).await;
+    assert_eq!((appended.len(), rewritten.len()), (109, 0));
+    let range = SequenceRange { after: before, upto: table.delta.watermarks().await.expect("watermarks") };
+    assert_eq!(read(&table.delta, ReadBounds::Appended(range)).await.len(), 109);
 }

@@ -58,7 +58,7 @@ fn remove_of(add: &Add, data_change: bool) -> Remove {
     Remove { path: add.path.clone(), data_change, deletion_timestamp: Some(0), ..Remove::default() }
 }
 
-async fn adds(folder: &TempDir) -> Vec<Add> {
+pub(crate) async fn adds(folder: &TempDir) -> Vec<Add> {
     let table = theirs(folder).await;
     let snapshot = table.snapshot().unwrap().snapshot();
     let views = snapshot.file_views(table.log_store().as_ref(), None);

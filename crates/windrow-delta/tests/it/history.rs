@@ -85,11 +85,12 @@ async fn a_log_that_was_cut_is_read_from_its_checkpoint_on() {
     let all: Vec<_> = (2..=103).map(|sequence| (sequence, "x")).collect();
     let opened = table.open_again().await;
     for handle in [&idle, &opened] {
-        assert_eq!(handle.watermarks().await.unwrap(), at(103));
+        // One of the commits put small files together.
+        assert_eq!(handle.watermarks().await.unwrap(), at(104));
         assert_eq!(read_latest(handle).await, owned(&all));
-        assert_eq!(read(handle, ReadBounds::Snapshot(at(101))).await.len(), 100);
-        assert_eq!(handle.changes(&range(100, 103)).await.unwrap().appended_rows(), 3);
-        let changes = handle.changes(&range(99, 103)).await;
+        assert_eq!(read(handle, ReadBounds::Snapshot(at(101))).await.len(), 99);
+        assert_eq!(handle.changes(&range(100, 104)).await.unwrap().appended_rows(), 4);
+        let changes = handle.changes(&range(99, 104)).await;
         assert!(matches!(changes, Err(TableError::Stale { asked: 99, oldest: 101, .. })), "{changes:?}");
         let scan = handle.scan(&ReadBounds::Snapshot(at(100))).await;
         assert!(matches!(scan, Err(TableError::Stale { asked: 100, oldest: 101, .. })), "{scan:?}");

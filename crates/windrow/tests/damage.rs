@@ -1,0 +1,112 @@
+//! A data directory that something happened to: a clear error, no further damage, and all is well once it is undone.
+#![cfg(feature = "delta")]
+
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use common::{assert_exact, number, run};
+use windrow::Engine;
+
+const PIPELINE: &str = "
+    CREATE TABLE src (ts TIMESTAMP(3) TIME INDEX, v BIGINT) WITH ('append_mode' = 'true');
+    CREATE FLOW f SINK TO sink AS SELECT date_trunc('day', ts) AS day, sum(v) AS v, avg(v) AS mean FROM src GROUP BY 1;
+    INSERT INTO src VALUES (0, 1), (1, 2), (86400000, 3)";
+
+/// The files of this ending under the table.
+fn files(dir: &Path, table: &str, ending: &str) -> Vec<PathBuf> {
+    let tables = fs::read_dir(dir.join("tables")).expect("the tables");
+    let folder = tables
+        .map(|entry| entry.expect("an entry").path())
+        .find(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(table)))
+        .expect("the table");
+    let (files, log) =
+        (fs::read_dir(&folder).expect("files"), fs::read_dir(folder.join("_delta_log")).expect("a log"));
+    let mut found: Vec<PathBuf> = files
+        .chain(log)
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| path.to_string_lossy().ends_with(ending))
+        .collect();
+    found.sort();
+    found
+}
+
+async fn filled(dir: &Path) -> Engine {
+    let engine = Engine::open(dir).await.expect("an engine");
+    run(&engine, PIPELINE).await;
+    engine.refresh_until_idle().await.expect("refreshes");
+    engine
+}
+
+/// What opening the directory and refreshing its flows fails with.
+async fn failure(dir: &Path) -> String {
+    match Engine::open(dir).await {
+        Err(error) => error.to_string(),
+        Ok(engine) => {
+            let error = engine.refresh_until_idle().await.expect_err("something is wrong");
+            format!(
+                "{error}: {}",
+                std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default()
+            )
+        }
+    }
+}
+
+async fn goes_on(dir: &Path, total: i64) {
+    let engine = Engine::open(dir).await.expect("it opens again");
+    run(&engine, "INSERT INTO src VALUES (5, 10)").await;
+    engine.refresh_until_idle().await.expect("refreshes");
+    assert_exact(&engine, "f", "after recovery").await;
+    assert_eq!(number(&engine, "SELECT CAST(sum(v) AS BIGINT) FROM sink").await, total);
+}
+
+#[tokio::test]
+async fn a_torn_log_entry_is_an_error_and_then_is_not() {
+    for table in ["src", "sink"] {
+        let dir = tempfile::tempdir().expect("a directory");
+        drop(filled(dir.path()).await);
+        let entry = files(dir.path(), table, ".json").pop().expect("a log entry");
+        let whole = fs::read(&entry).expect("the entry");
+        fs::write(&entry, &whole[..whole.len() / 2]).expect("half of it");
+        let error = failure(dir.path()).await;
+        assert!(error.contains("log") || error.contains("commit"), "{table}: {error}");
+        fs::write(&entry, &whole).expect("all of it");
+        goes_on(dir.path(), 16).await;
+    }
+}
+
+#[tokio::test]
+async fn a_missing_data_file_is_named_and_nothing_is_written_in_its_place() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let engine = filled(dir.path()).await;
+    run(&engine, "DELETE FROM src WHERE v = 1").await;
+    drop(engine);
+    // What is left after the delete has to be read again for the day.
+    let kept = files(dir.path(), "src", ".parquet");
+    let away: Vec<_> =
+        kept.iter().map(|file| (file.clone(), dir.path().join(file.file_name().expect("a name")))).collect();
+    for (file, elsewhere) in &away {
+        fs::rename(file, elsewhere).expect("it is moved");
+    }
+    let error = failure(dir.path()).await;
+    let name = |path: &PathBuf| path.file_name().expect("a name").to_string_lossy().into_owned();
+    assert!(kept.iter().any(|file| error.contains(&name(file))) || error.contains("no longer"), "{error}");
+    for (file, elsewhere) in &away {
+        fs::rename(elsewhere, file).expect("it is moved back");
+    }
+    goes_on(dir.path(), 15).await;
+}
+
+#[tokio::test]
+async fn a_catalog_of_a_newer_version_is_refused() {
+    let dir = tempfile::tempdir().expect("a directory");
+    drop(filled(dir.path()).await);
+    let catalog = dir.path().join("catalog.json");
+    let text = fs::read_to_string(&catalog).expect("the catalog");
+    fs::write(&catalog, text.replacen("\"version\": 1", "\"version\": 99", 1)).expect("a newer one");
+    let error = failure(dir.path()).await;
+    assert!(error.contains("version 99"), "{error}");
+    fs::write(&catalog, text).expect("the old one");
+    goes_on(dir.path(), 16).await;
+}
