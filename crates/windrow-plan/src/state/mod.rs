@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, StructArray, new_empty_array};
 use arrow::datatypes::{DataType, Field, Fields, Schema};
-use datafusion::common::{DFSchema, plan_err};
+use datafusion::common::{DFSchema, ScalarValue, plan_err};
 use datafusion::error::Result;
 use datafusion::execution::context::ExecutionProps;
 use datafusion::logical_expr::expr::AggregateFunction;
@@ -84,15 +84,20 @@ impl AggregateState {
             let states = states_of_an_empty_group(&lowered, schema)?;
             fields.iter().map(|field| field.data_type()).eq(states.iter().map(|state| state.data_type()))
         };
-        if !in_groups && lowered.create_accumulator()?.state()?.len() != fields.len() {
-            return plan_err!("{} has other states than it says", call.func.name());
-        }
-        Ok(Self {
+        let of = Self {
             call: lowered,
             name: Expr::AggregateFunction(call.clone()).schema_name().to_string(),
             fields,
             in_groups,
-        })
+        };
+        // A function that has other states than it says is found out here, and not when a flow runs.
+        let mut empty = of.call.create_accumulator()?;
+        let states = empty.state()?.iter().map(ScalarValue::to_array).collect::<Result<Vec<_>>>()?;
+        if states.len() != of.fields.len() {
+            return plan_err!("{} has other states than it says", call.func.name());
+        }
+        of.of_columns(states)?;
+        Ok(of)
     }
 
     /// The type of a state.

@@ -22,7 +22,7 @@ impl Inner {
         let explained = flow.explain().await.map_err(failed)?;
         let definition = flow.definition();
         let merges = match (&definition.merge, definition.options.approach) {
-            (Ok(_), Approach::Recompute) => "no: 'refresh' is 'recompute'".to_owned(),
+            (_, Approach::Recompute) => "no: 'refresh' is 'recompute'".to_owned(),
             (Ok(_), _) => "yes".to_owned(),
             (Err(reasons), _) => {
                 let reasons: Vec<String> = reasons.iter().map(ToString::to_string).collect();
