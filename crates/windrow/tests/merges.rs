@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Fixture, KINDS, assert_exact, engine, fails, number, rows, run, table};
+use common::{Fixture, KINDS, assert_exact, engine, engine as engine_of, fails, number, rows, run, table};
 use windrow::Engine;
 
 async fn source(engine: &Engine) {
@@ -289,6 +289,48 @@ async fn a_sink_that_keeps_values_takes_queries_that_leave_columns_out() {
         assert!(fails(&engine, mode).await.contains("needs a PRIMARY KEY"));
         let shown = table(&engine, "SHOW CREATE TABLE t2").await;
         assert!(shown.contains("'merge_mode' = 'last_non_null'"), "{shown}");
+        drop(dir);
+    }
+}
+
+#[tokio::test]
+async fn intervals_durations_structs_and_dictionaries_are_values_like_others() {
+    // Delta Lake has no such columns, and says so.
+    let Fixture { engine, .. } = engine(KINDS[0]).await;
+    source(&engine).await;
+    let interval = "CASE WHEN v > 1 THEN INTERVAL '3 days' ELSE INTERVAL '1 minute' END";
+    run(
+        &engine,
+        &format!(
+            "CREATE FLOW f SINK TO t WITH ('refresh' = 'merge') AS
+               SELECT date_trunc('day', ts) AS day, {interval} AS k, named_struct('h', host, 'b', b) AS s,
+                 arrow_cast(host, 'Dictionary(Int32, Utf8)') AS h, max({interval}) AS longest, max(ts) - min(ts) AS span,
+                 count(DISTINCT {interval}) AS kinds, array_agg(arrow_cast(v, 'Duration(Second)') ORDER BY v) AS all_v,
+                 min(arrow_cast(host, 'Utf8View')) AS first, first_value(named_struct('v', v) ORDER BY v) AS least
+               FROM src GROUP BY 1, 2, 3, 4"
+        ),
+    )
+    .await;
+    for batch in 0..3 {
+        run(
+            &engine,
+            &format!(
+                "INSERT INTO src (ts, host, v, b) VALUES ({batch}, 'a', {batch}, true), (5, NULL, 2, NULL), (7, 'b', NULL, false)"
+            ),
+        )
+        .await;
+        let expected = if batch == 0 { "repair" } else { "merge" };
+        assert_eq!(last_moves(&engine).await, [expected]);
+        assert_exact(&engine, "f", &format!("after batch {batch}")).await;
+    }
+    #[cfg(feature = "delta")]
+    {
+        let Fixture { engine, dir } = engine_of(common::Kind::Delta).await;
+        source(&engine).await;
+        let refused =
+            format!("CREATE FLOW f SINK TO t AS SELECT ts, max({interval}) AS longest FROM src GROUP BY ts");
+        let error = fails(&engine, &refused).await;
+        assert!(error.contains("longest"), "{error}");
         drop(dir);
     }
 }
