@@ -10,6 +10,7 @@ mod error;
 mod explain;
 mod flow;
 mod full;
+mod live;
 mod report;
 mod rows;
 mod sources;

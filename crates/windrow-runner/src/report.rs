@@ -4,6 +4,9 @@ use std::fmt;
 use std::time::Duration;
 
 use windrow_state::{Coverage, Decision, Mode, Progress, Reason};
+use windrow_transport::FlowOutcome;
+
+use crate::Flow;
 
 /// The kind of move that a refresh made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -92,5 +95,34 @@ impl FlowStatus {
             }
             _ => Mode::FullSnapshot,
         }
+    }
+}
+
+impl Flow {
+    pub(crate) fn scheduled_time(&self, now_millis: i64) -> Option<i64> {
+        self.definition.options.schedule.and_then(|schedule| schedule.newest_due(now_millis))
+    }
+
+    pub(crate) fn report(&self, kind: MoveKind, decision: Decision, reason: Reason) -> RefreshReport {
+        RefreshReport {
+            flow: self.definition.name.clone(),
+            kind,
+            coverage: None,
+            decision,
+            reason,
+            windows: 0,
+            rows_read: 0,
+            rows_written: 0,
+            elapsed: Duration::ZERO,
+            more: false,
+        }
+    }
+}
+
+impl RefreshReport {
+    pub(crate) fn with(mut self, outcome: &FlowOutcome) -> Self {
+        self.rows_read = outcome.rows_read;
+        self.rows_written = outcome.rows_written;
+        self
     }
 }

@@ -1,7 +1,6 @@
 //! The refresh of a flow with time windows.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use datafusion::common::Column;
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
@@ -14,7 +13,7 @@ use windrow_table::{ReadBounds, SourceTable, TableError, Write};
 use windrow_time::{InstantRange, TimeUnit};
 use windrow_transport::{FlowOutcome, FlowQuery, Statement};
 
-use crate::flow::{Memory, now_millis};
+use crate::flow::Memory;
 use crate::sources::{SinkNews, SourceNews, sink_news, source_news};
 use crate::{Flow, FlowDefinition, MoveKind, RefreshError, RefreshReport};
 
@@ -120,7 +119,10 @@ impl Situation {
     }
 }
 
-fn source_of<'a>(flow: &'a Flow, window: &TimeWindow) -> Result<&'a Arc<dyn SourceTable>, RefreshError> {
+pub(crate) fn source_of<'a>(
+    flow: &'a Flow,
+    window: &TimeWindow,
+) -> Result<&'a Arc<dyn SourceTable>, RefreshError> {
     let found = flow.tables.sources.iter().find(|(name, _)| name == window.source());
     found.map(|(_, source)| source).ok_or_else(|| {
         TableError::Schema(format!("the source {} is no table that reports changes", window.source())).into()
@@ -385,56 +387,4 @@ async fn source_news_of_all(
 ) -> Result<SourceNews, RefreshError> {
     let all = source_news(source, window.window(), &Watermarks::none()).await?;
     all.ok_or_else(|| TableError::Schema("the source cannot be read".into()).into())
-}
-
-impl Flow {
-    /// The instants of the source that are in a window, and that have not expired, from the start of a window on.
-    ///
-    /// # Errors
-    /// When the window of the bound cannot be found.
-    pub fn live_range(&self, window: &TimeWindow) -> Result<InstantRange, RefreshError> {
-        self.live_range_at(window, now_millis())
-    }
-
-    fn live_range_at(&self, window: &TimeWindow, now_millis: i64) -> Result<InstantRange, RefreshError> {
-        let Some(expire_after) = self.definition.options.expire_after else {
-            return Ok(window.domain());
-        };
-        let source = source_of(self, window)?;
-        let unit = source.spec().time_unit().unwrap_or(TimeUnit::Millisecond);
-        let bound_nanos = i128::from(now_millis) * 1_000_000
-            - i128::try_from(expire_after.as_nanos()).unwrap_or(i128::MAX / 2);
-        let bound = bound_nanos.div_euclid(i128::from(unit.nanos()));
-        let bound = bound.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
-        let first_live = window.window().try_range_of(bound)?.start();
-        let domain = window.domain();
-        Ok(InstantRange::new(first_live.max(domain.start()), domain.end()))
-    }
-
-    pub(crate) fn scheduled_time(&self, now_millis: i64) -> Option<i64> {
-        self.definition.options.schedule.and_then(|schedule| schedule.newest_due(now_millis))
-    }
-
-    pub(crate) fn report(&self, kind: MoveKind, decision: Decision, reason: Reason) -> RefreshReport {
-        RefreshReport {
-            flow: self.definition.name.clone(),
-            kind,
-            coverage: None,
-            decision,
-            reason,
-            windows: 0,
-            rows_read: 0,
-            rows_written: 0,
-            elapsed: Duration::ZERO,
-            more: false,
-        }
-    }
-}
-
-impl RefreshReport {
-    pub(crate) fn with(mut self, outcome: &FlowOutcome) -> Self {
-        self.rows_read = outcome.rows_read;
-        self.rows_written = outcome.rows_written;
-        self
-    }
 }

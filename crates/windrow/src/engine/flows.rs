@@ -3,31 +3,18 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use datafusion::common::TableReference;
-use datafusion::logical_expr::LogicalPlan;
-use windrow_plan::{
-    Merge, NotMergeable, SinkColumns, SinkMatch, TimeWindow, derive_sink, find_time_window, normalise,
-    scanned_tables,
-};
-use windrow_runner::{Flow, FlowDefinition, FlowOptions, FlowTables, now_millis};
+use windrow_plan::{Merge, NotMergeable, SinkColumns, SinkMatch, derive_sink};
+use windrow_runner::{Flow, FlowDefinition, FlowTables, now_millis};
 use windrow_state::{Approach, EvalSchedule};
-use windrow_table::{MergeMode, SinkTable, SourceTable};
-use windrow_time::InstantRange;
+use windrow_table::{MergeMode, SinkTable};
 
 use super::declaration::{FlowDeclaration, TableDeclaration};
-use super::registry::{FlowEntry, TableEntry, full_reference, local_name, local_reference};
+use super::flow_options::{duration, flow_options};
+use super::flow_query::fits;
+use super::registry::{FlowEntry, TableEntry, full_reference, local_name};
 use super::tables::exists;
 use super::{Answer, EngineError, Inner};
-use crate::sql::{CreateFlow, Interval, Options, TableName};
-
-/// A query with what was found out about it.
-struct PlannedQuery {
-    plan: LogicalPlan,
-    window: Option<TimeWindow>,
-    sources: Vec<(TableReference, Arc<dyn SourceTable>)>,
-    /// The names of all tables that it reads.
-    reads: Vec<String>,
-}
+use crate::sql::{CreateFlow, TableName};
 
 impl Inner {
     pub(super) async fn create_flow(&self, create: &CreateFlow) -> Result<Answer, EngineError> {
@@ -159,54 +146,6 @@ impl Inner {
         Ok((FlowEntry { flow, create, declaration, reads: query.reads, last_tick: None }, new_sink))
     }
 
-    async fn plan_flow_query(&self, create: &CreateFlow) -> Result<PlannedQuery, EngineError> {
-        let state = self.session.state();
-        let plan = normalise(self.plan_query(&create.query).await?, &state)?;
-        // What DataFusion cannot compute is an error now, and not at the first refresh.
-        state.create_physical_plan(&plan).await?;
-        let mut reads = Vec::new();
-        let mut sources = Vec::new();
-        for reference in scanned_tables(&plan)? {
-            if let Some(source) = self.registry.source_at(&reference) {
-                sources.push((reference.clone(), source));
-            }
-            reads.extend(local_reference(&reference).map(str::to_owned));
-        }
-        let time_index = |reference: &TableReference| {
-            let source = self.registry.source_at(reference)?;
-            source.spec().time_index_name().map(str::to_owned)
-        };
-        let window = match find_time_window(&plan, &state, time_index)? {
-            Ok(window) => Some(window),
-            Err(_) if create.eval_interval.is_some() => None,
-            // What only selects needs no window: new rows are appended.
-            Err(_) if matches!(Merge::analyse(&plan, &state)?, Ok(Merge::Append)) && !sources.is_empty() => {
-                None
-            }
-            Err(reason) => return Err(EngineError::NoTimeWindow { reason: reason.to_string() }),
-        };
-        Ok(PlannedQuery { plan, window, sources, reads })
-    }
-
-    async fn how_to_merge(
-        &self,
-        query: &PlannedQuery,
-    ) -> Result<Result<Merge, Vec<NotMergeable>>, EngineError> {
-        let state = self.session.state();
-        Ok(match (&query.window, Merge::analyse(&query.plan, &state)?) {
-            (None, Ok(Merge::Groups(_))) => Err(vec![NotMergeable::Shape("no time window".into())]),
-            (Some(window), Ok(Merge::Groups(groups))) => {
-                let one_window =
-                    groups.repaired(window.time_index(), &[InstantRange::new(0, 1)], usize::MAX)?;
-                match state.create_physical_plan(&one_window).await {
-                    Ok(_) => Ok(Merge::Groups(groups)),
-                    Err(error) => Err(vec![NotMergeable::NoPlan(error.to_string())]),
-                }
-            }
-            (_, merge) => merge,
-        })
-    }
-
     /// A flow must not read what it writes, directly or through other flows.
     fn refuse_cycles(&self, create: &CreateFlow, reads: &[String]) -> Result<(), EngineError> {
         let entries = self.registry.read();
@@ -327,28 +266,8 @@ impl Inner {
     }
 }
 
-impl super::Registry {
-    fn source_at(&self, reference: &TableReference) -> Option<Arc<dyn SourceTable>> {
-        self.table_at(reference)?.source()
-    }
-}
-
 fn new_id(name: &str) -> String {
     format!("{name}/{}", uuid::Uuid::new_v4().simple())
-}
-
-/// Whether the sink holds all that merging reads back. One that was just made does; one of the user's may round, cut off,
-/// or have no columns for states.
-fn fits(merge: Merge, query: &PlannedQuery, matched: &SinkMatch) -> Result<Merge, Vec<NotMergeable>> {
-    let mut reasons = Vec::new();
-    let output = query.plan.schema().as_arrow();
-    if let Some(lossy) = matched.lossy_output(output, &merge.outputs_read_back(), query.window.as_ref()) {
-        reasons.push(NotMergeable::Lossy(lossy));
-    }
-    if merge.states() > matched.states() {
-        reasons.push(NotMergeable::NoStateColumns(merge.states()));
-    }
-    if reasons.is_empty() { Ok(merge) } else { Err(reasons) }
 }
 
 /// An author who insists on merging is told why it cannot be.
@@ -359,58 +278,6 @@ fn refuse_unmergeable(
     let (Approach::Merge, Err(reasons)) = (approach, merge) else { return Ok(()) };
     let reasons: Vec<String> = reasons.iter().map(ToString::to_string).collect();
     Err(EngineError::Refused(format!("'refresh' = 'merge' cannot be: {}", reasons.join("; "))))
-}
-
-fn flow_options(written: &Options) -> Result<FlowOptions, EngineError> {
-    let mut options = FlowOptions::default();
-    for (key, value) in written {
-        let number = || -> Result<u64, EngineError> {
-            let parsed = value.parse::<u64>().ok().filter(|number| *number > 0);
-            parsed.ok_or_else(|| EngineError::Option(format!("{key} must be a number above 0, not {value}")))
-        };
-        let length = || -> Result<std::time::Duration, EngineError> {
-            let parsed = value.parse::<Interval>().and_then(Interval::to_duration);
-            parsed.map_err(|error| EngineError::Option(format!("{key} = {value}: {error}")))
-        };
-        match key.as_str() {
-            "refresh" => {
-                options.approach = match value.to_ascii_lowercase().as_str() {
-                    "auto" => Approach::Auto,
-                    "merge" => Approach::Merge,
-                    "recompute" => Approach::Recompute,
-                    _ => {
-                        return Err(EngineError::Option(format!(
-                            "refresh must be auto, merge or recompute, not {value}"
-                        )));
-                    }
-                }
-            }
-            "max_filters_per_query" => {
-                options.limits.max_filters_per_query = usize::try_from(number()?).unwrap_or(usize::MAX);
-            }
-            "windows_per_query" => options.limits.windows_per_query = number()?,
-            "merge_gap_windows" => options.limits.merge_gap_windows = number()?,
-            "max_state_bytes" => {
-                options.max_state_bytes = usize::try_from(number()?).unwrap_or(usize::MAX);
-            }
-            "min_refresh" => options.cadence.min_refresh = length()?,
-            "query_timeout" => options.cadence.query_timeout = length()?,
-            _ => {
-                return Err(EngineError::Option(format!(
-                    "a flow has no option {key}; there are refresh, max_filters_per_query, windows_per_query, \
-                     merge_gap_windows, max_state_bytes, min_refresh and query_timeout"
-                )));
-            }
-        }
-    }
-    Ok(options)
-}
-
-fn duration(
-    clause: &'static str,
-    interval: Option<Interval>,
-) -> Result<Option<std::time::Duration>, EngineError> {
-    interval.map(Interval::to_duration).transpose().map_err(|source| EngineError::Interval { clause, source })
 }
 
 /// The table name of a flow's sink, as users write it.

@@ -6,7 +6,7 @@
 //! | `registry.rs` | which tables and flows there are |
 //! | `declaration.rs`, `store.rs`, `recover.rs` | how they are declared, kept in a data directory, and brought back |
 //! | `tables.rs`, `external.rs` | `CREATE TABLE`, `CREATE EXTERNAL TABLE`, `DROP TABLE` |
-//! | `flows.rs` | `CREATE FLOW`, `DROP FLOW`: from a statement to a flow that can run |
+//! | `flows.rs`, `flow_query.rs`, `flow_options.rs` | `CREATE FLOW`, `DROP FLOW`: from a statement to a flow that can run |
 //! | `rows.rs`, `upsert.rs` | `INSERT`, `DELETE`, `SELECT` |
 //! | `show.rs`, `information_schema.rs` | what can be asked about tables and flows |
 //! | `check.rs` | `ADMIN CHECK_FLOW`: does the sink equal the query? |
@@ -18,6 +18,8 @@ mod declaration;
 mod error;
 mod explain;
 mod external;
+mod flow_options;
+mod flow_query;
 mod flows;
 mod information_schema;
 #[cfg(feature = "delta")]
