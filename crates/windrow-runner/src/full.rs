@@ -1,29 +1,57 @@
 //! The refresh of a flow without time windows: the whole query, into an emptied sink, in one commit; or where the query
 //! only selects, and its source only grows, what the new rows give.
 
+use datafusion::common::TableReference;
 use windrow_plan::Merge;
 use windrow_state::{Coverage, Decision, DirtySet, Progress, Reason, SequenceRange, Watermarks};
-use windrow_table::{ReadBounds, TableError, Write};
+use windrow_table::{ReadBounds, SourceTable, TableError, Write};
 use windrow_transport::{ExecuteError, FlowOutcome, FlowQuery, Statement};
 
 use crate::windowed::Refreshed;
 use crate::{Flow, MoveKind, RefreshError, RefreshReport};
 
+/// What a refresh has to do, as far as the watermarks tell.
+enum Work<'a> {
+    /// The sink holds the source up to there, and there is no more.
+    Nothing(Watermarks),
+    /// What the new rows of `source` give is to be appended to the sink as it is at `sink_at`, if they are appends.
+    Rows { name: &'a TableReference, source: &'a dyn SourceTable, range: SequenceRange, sink_at: Watermarks },
+    /// The whole query is to run, for this reason.
+    All(&'static str),
+}
+
+const UNKNOWN_CHANGES: &str = "what changed in the source is not known any more";
+
+async fn work(flow: &Flow) -> Result<Work<'_>, RefreshError> {
+    if !matches!(flow.definition.merge, Ok(Merge::Append)) {
+        return Ok(Work::All("the query has no time window"));
+    }
+    let [(name, source)] = flow.tables.sources.as_slice() else {
+        return Ok(Work::All("the source does not say what changed"));
+    };
+    let Some((after, sink_at)) = appended_to(flow).await? else {
+        return Ok(Work::All("the sink does not hold just what the flow has written"));
+    };
+    let upto = source.watermarks().await?;
+    if upto == after {
+        return Ok(Work::Nothing(after));
+    }
+    if !upto.covers(&after) {
+        return Ok(Work::All(UNKNOWN_CHANGES));
+    }
+    Ok(Work::Rows { name, source: source.as_ref(), range: SequenceRange { after, upto }, sink_at })
+}
+
 /// One refresh: all sources as of now.
 pub(crate) async fn refresh(flow: &Flow, now_millis: i64) -> Result<Refreshed, RefreshError> {
-    let definition = &flow.definition;
-    if let (Ok(Merge::Append), [(name, source)]) = (&definition.merge, flow.tables.sources.as_slice())
-        && let Some((after, sink_at)) = appended_to(flow).await?
-    {
-        let upto = source.watermarks().await?;
-        if upto == after {
+    match work(flow).await? {
+        Work::Nothing(upto) => {
             let report = flow.report(MoveKind::Idle, Decision::Advance, Reason::None);
-            return Ok(Refreshed { report, progress: all_of(&after)? });
+            return Ok(Refreshed { report, progress: all_of(&upto)? });
         }
-        if upto.covers(&after) {
-            let bounds = ReadBounds::Appended(SequenceRange { after, upto: upto.clone() });
-            let bounds = vec![(name.clone(), bounds)];
-            let progress = all_of(&upto)?;
+        Work::Rows { name, range, sink_at, .. } => {
+            let progress = all_of(&range.upto)?;
+            let bounds = vec![(name.clone(), ReadBounds::Appended(range))];
             let run = run(flow, now_millis, bounds, Write::Append, &progress, Some(sink_at));
             match run.await {
                 Err(RefreshError::Execute(ExecuteError::Table(
@@ -38,6 +66,7 @@ pub(crate) async fn refresh(flow: &Flow, now_millis: i64) -> Result<Refreshed, R
                 }
             }
         }
+        Work::All(_) => {}
     }
     let mut bounds = Vec::with_capacity(flow.tables.sources.len());
     let mut checkpoint = Watermarks::none();
@@ -63,27 +92,17 @@ pub(crate) async fn refresh(flow: &Flow, now_millis: i64) -> Result<Refreshed, R
 
 /// What the next refresh would do, and why.
 pub(crate) async fn next_move(flow: &Flow) -> Result<(MoveKind, &'static str), RefreshError> {
-    if !matches!(flow.definition.merge, Ok(Merge::Append)) {
-        return Ok((MoveKind::Full, "the query has no time window"));
-    }
-    let [(_, source)] = flow.tables.sources.as_slice() else {
-        return Ok((MoveKind::Full, "the source does not say what changed"));
+    let (source, range) = match work(flow).await? {
+        Work::Nothing(_) => return Ok((MoveKind::Idle, "there is nothing new")),
+        Work::All(why) => return Ok((MoveKind::Full, why)),
+        Work::Rows { source, range, .. } => (source, range),
     };
-    let Some((after, _)) = appended_to(flow).await? else {
-        return Ok((MoveKind::Full, "the sink does not hold just what the flow has written"));
-    };
-    let upto = source.watermarks().await?;
-    if upto == after {
-        return Ok((MoveKind::Idle, "there is nothing new"));
-    }
-    match source.scan(&ReadBounds::Appended(SequenceRange { after, upto })).await {
+    match source.scan(&ReadBounds::Appended(range)).await {
         Ok(_) => Ok((MoveKind::Merge, "the source has only grown")),
         Err(TableError::NotAppends { .. }) => {
             Ok((MoveKind::Full, "rows of the source were deleted or replaced"))
         }
-        Err(TableError::Stale { .. }) => {
-            Ok((MoveKind::Full, "what changed in the source is not known any more"))
-        }
+        Err(TableError::Stale { .. }) => Ok((MoveKind::Full, UNKNOWN_CHANGES)),
         Err(error) => Err(error.into()),
     }
 }
@@ -119,7 +138,7 @@ async fn appended_to(flow: &Flow) -> Result<Option<(Watermarks, Watermarks)>, Re
 async fn run(
     flow: &Flow,
     now_millis: i64,
-    bounds: Vec<(datafusion::common::TableReference, ReadBounds)>,
+    bounds: Vec<(TableReference, ReadBounds)>,
     write: Write,
     progress: &Progress,
     expected_sink: Option<Watermarks>,

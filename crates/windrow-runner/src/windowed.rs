@@ -251,7 +251,7 @@ impl<'a> Refresh<'a> {
         let FlowDefinition { query, merge, options, .. } = &self.flow.definition;
         let (time_index, ranges) = (self.window.time_index(), attempt.windows.ranges());
         Ok(match merge {
-            Ok(Merge::Groups(groups)) if merge.as_ref().is_ok_and(|merge| merge.states() > 0) => {
+            Ok(how @ Merge::Groups(groups)) if how.states() > 0 => {
                 groups.repaired(time_index, ranges, options.max_state_bytes)?
             }
             _ => limit_to_ranges(query, time_index, ranges)?,
