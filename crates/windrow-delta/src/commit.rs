@@ -18,7 +18,7 @@ use crate::file::DataFile;
 use crate::log::{DeltaLog, Published};
 use crate::progress;
 use crate::reader::Reader;
-use crate::snapshot::{Snapshot, watermarks_of};
+use crate::snapshot::{KEPT, Snapshot, watermarks_of};
 use crate::writer::{FileWriter, Layout, ROW_GROUP, ROWS_PER_FILE, Staged};
 
 /// How many other commits may come in between before a commit that can be on any state gives up.
@@ -228,7 +228,7 @@ impl Committer<'_> {
         let mut copied = Ok(());
         for file in files {
             copied = async {
-                for batch in self.reader.read(std::slice::from_ref(file), None).await? {
+                for batch in self.read(file).await? {
                     writer.push(&batch).await?;
                 }
                 Ok(())
@@ -259,7 +259,7 @@ impl Committer<'_> {
         }
         let mut kept_rows = Vec::new();
         let mut lost = 0;
-        for batch in self.reader.read(std::slice::from_ref(file), None).await? {
+        for batch in self.read(file).await? {
             match change.removal.survivors(&batch)? {
                 Survivors::All => kept_rows.push(batch),
                 Survivors::Some { kept, removed } => {
@@ -284,6 +284,11 @@ impl Committer<'_> {
         concat(self.reader.spec().schema(), &batches)
     }
 
+    async fn read(&self, file: &Arc<DataFile>) -> Result<Vec<RecordBatch>, TableError> {
+        let rows = self.reader.rows_of(vec![Arc::clone(file)]).await?;
+        self.reader.read(&rows, None).await
+    }
+
     fn writer(&self, rows_per_file: usize) -> FileWriter {
         FileWriter::new(Arc::clone(self.layout), self.log.object_store(), rows_per_file)
     }
@@ -291,7 +296,7 @@ impl Committer<'_> {
 
 /// The files that a compaction puts together.
 fn small_files(base: &Snapshot, pieces: Pieces) -> impl Iterator<Item = &Arc<DataFile>> {
-    let is_small = move |file: &&Arc<DataFile>| file.rows.is_none_or(|rows| rows < pieces.below as u64);
+    let is_small = move |file: &&Arc<DataFile>| file.rows().is_none_or(|rows| rows < pieces.below as u64);
     base.files().iter().filter(is_small).filter(|file| file.has_plain_name())
 }
 
@@ -339,13 +344,13 @@ impl Change<'_> {
     /// How many rows the file has, if all of them go, by what is known without reading it.
     fn whole(&self, file: &DataFile) -> Option<u64> {
         match self.write {
-            Write::ReplaceAll => file.rows,
+            Write::ReplaceAll => file.rows(),
             Write::Replace { ranges } => {
                 let span = file.span.filter(|span| span.nulls == 0)?;
                 ranges
                     .iter()
                     .any(|range| range.contains(span.first) && range.contains(span.last))
-                    .then_some(span.rows)
+                    .then(|| file.rows())?
             }
             _ => None,
         }
@@ -367,11 +372,14 @@ impl Change<'_> {
                 extended_file_metadata: Some(true),
                 partition_values: Some(file.partition_values.clone()),
                 size: i64::try_from(file.size).ok(),
+                deletion_vector: file.deletions.as_ref().map(|deletions| deletions.action().clone()),
                 ..Remove::default()
             })
         }));
-        let adds = taken.survivors.adds.iter().chain(&self.new_files.adds);
-        actions.extend(adds.cloned().map(|add| Action::Add(Add { data_change, ..add })));
+        let kept = Some(HashMap::from([(KEPT.to_owned(), None)])).filter(|_| data_change);
+        let survivors = taken.survivors.adds.iter().map(|add| Add { tags: kept.clone(), ..add.clone() });
+        let adds = survivors.chain(self.new_files.adds.iter().cloned());
+        actions.extend(adds.map(|add| Action::Add(Add { data_change, ..add })));
         actions
     }
 

@@ -1,62 +1,84 @@
 //! A data file of a table, as the log names it.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
-use deltalake_core::kernel::{Add, Remove};
+use deltalake_core::kernel::{Add, AddCDCFile, DeletionVectorDescriptor, Remove};
 use object_store::ObjectMeta;
 use object_store::path::Path;
-use windrow_table::{TableSpec, TimeSpan};
+use windrow_table::TimeSpan;
 
+use crate::deletions::DeletionVector;
+use crate::snapshot::Declared;
 use crate::{DeltaError, stats};
 
 /// A Parquet file with rows of a table.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(crate) struct DataFile {
     path: String,
     location: Path,
     pub(crate) size: u64,
     /// When it was written, in milliseconds.
     pub(crate) modified: i64,
-    /// The columns that are not in the file.
+    /// The columns that are not in the file, by the names that files have them by.
     pub(crate) partition_values: HashMap<String, Option<String>>,
-    /// How many rows it has, if that is known.
-    pub(crate) rows: Option<u64>,
-    /// The time index of its rows, if that is known.
+    /// How many rows are in it, if that is known, whether or not they are rows of the table.
+    pub(crate) stored_rows: Option<u64>,
+    /// The time index of what is in it, if that is known.
     pub(crate) span: Option<TimeSpan>,
+    /// Which of them are not rows of the table.
+    pub(crate) deletions: Option<Arc<DeletionVector>>,
 }
 
 impl DataFile {
     /// # Errors
-    /// When rows of the file are marked as removed, or it lies outside of the table.
-    pub(crate) fn added(add: &Add, spec: &TableSpec) -> Result<Self, DeltaError> {
-        if add.deletion_vector.is_some() {
-            return Err(DeltaError::Unreadable(format!("a deletion vector (for the file {})", add.path)));
-        }
-        let facts = stats::parse(add.stats.as_deref(), spec);
+    /// When the file, or its deletion vector, lies outside of the table.
+    pub(crate) fn added(add: &Add, declared: &Declared) -> Result<Self, DeltaError> {
+        let facts = stats::parse(add.stats.as_deref(), declared);
         Ok(Self {
             location: location_of(&add.path)?,
             path: add.path.clone(),
             size: add.size.try_into().unwrap_or(0),
             modified: add.modification_time,
             partition_values: add.partition_values.clone(),
-            rows: facts.rows,
+            stored_rows: facts.rows,
             span: facts.span,
+            deletions: deletions(add.deletion_vector.as_ref(), &add.path)?,
         })
     }
 
     /// The file that a `remove` action names. Its size may be missing there: the storage has to be asked.
     ///
     /// # Errors
-    /// When the file lies outside of the table.
+    /// As [`DataFile::added`].
     pub(crate) fn removed(remove: &Remove) -> Result<Self, DeltaError> {
         Ok(Self {
-            location: location_of(&remove.path)?,
-            path: remove.path.clone(),
             size: remove.size.and_then(|size| size.try_into().ok()).unwrap_or(0),
-            modified: 0,
             partition_values: remove.partition_values.clone().unwrap_or_default(),
-            rows: None,
+            deletions: deletions(remove.deletion_vector.as_ref(), &remove.path)?,
+            ..Self::named(&remove.path)?
+        })
+    }
+
+    /// A file of the change data feed.
+    ///
+    /// # Errors
+    /// When the file lies outside of the table.
+    pub(crate) fn of_change_feed(rows: &AddCDCFile) -> Result<Self, DeltaError> {
+        let partition_values = rows.partition_values.clone();
+        Ok(Self { size: rows.size.try_into().unwrap_or(0), partition_values, ..Self::named(&rows.path)? })
+    }
+
+    fn named(path: &str) -> Result<Self, DeltaError> {
+        Ok(Self {
+            location: location_of(path)?,
+            path: path.to_owned(),
+            size: 0,
+            modified: 0,
+            partition_values: HashMap::new(),
+            stored_rows: None,
             span: None,
+            deletions: None,
         })
     }
 
@@ -70,9 +92,20 @@ impl DataFile {
         &self.path
     }
 
+    /// What a version of the table has once: a file, as far as its rows are there.
+    pub(crate) fn key(&self) -> (&str, Option<&str>) {
+        (&self.path, self.deletions.as_ref().map(|deletions| deletions.id()))
+    }
+
     /// Where it is, from the table's root.
     pub(crate) fn location(&self) -> &Path {
         &self.location
+    }
+
+    /// How many rows of the table it has, if that is known.
+    pub(crate) fn rows(&self) -> Option<u64> {
+        let deleted = self.deletions.as_ref().map_or(0, |deletions| deletions.len());
+        self.stored_rows?.checked_sub(deleted)
     }
 
     /// Whether a `remove` action would name the file exactly as its `add` action did. The log has names encoded, and
@@ -80,6 +113,13 @@ impl DataFile {
     pub(crate) fn has_plain_name(&self) -> bool {
         self.path.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_./=".contains(&byte))
     }
+}
+
+fn deletions(
+    action: Option<&DeletionVectorDescriptor>,
+    path: &str,
+) -> Result<Option<Arc<DeletionVector>>, DeltaError> {
+    action.map(|action| DeletionVector::new(action, path).map(Arc::new)).transpose()
 }
 
 fn location_of(path: &str) -> Result<Path, DeltaError> {
@@ -94,17 +134,10 @@ fn location_of(path: &str) -> Result<Path, DeltaError> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use arrow::datatypes::{DataType, Field, Schema};
-    use deltalake_core::kernel::DeletionVectorDescriptor;
-
     use super::*;
 
     fn file(path: &str) -> Result<DataFile, DeltaError> {
-        let spec =
-            TableSpec::new(Arc::new(Schema::new(vec![Field::new("a", DataType::Int8, true)]))).unwrap();
-        DataFile::added(&Add { path: path.into(), size: 1, ..Add::default() }, &spec)
+        DataFile::named(path)
     }
 
     #[test]
@@ -120,18 +153,5 @@ mod tests {
         for path in ["a b.parquet", "ä.parquet", "x=A%2FA/part.parquet"] {
             assert!(!file(path).unwrap().has_plain_name(), "{path}");
         }
-    }
-
-    #[test]
-    fn a_file_with_a_deletion_vector_is_refused() {
-        let spec =
-            TableSpec::new(Arc::new(Schema::new(vec![Field::new("a", DataType::Int8, true)]))).unwrap();
-        let vector: DeletionVectorDescriptor = serde_json::from_value(serde_json::json!({
-            "storageType": "i", "pathOrInlineDv": "wi5b=000010000siXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L",
-            "sizeInBytes": 40, "cardinality": 6,
-        }))
-        .unwrap();
-        let add = Add { path: "a.parquet".into(), deletion_vector: Some(vector), ..Add::default() };
-        assert!(DataFile::added(&add, &spec).unwrap_err().to_string().contains("deletion vector"));
     }
 }

@@ -6,11 +6,16 @@
 //! as what they use of the Delta protocol is honoured; anything else is refused when the table is opened, or when a
 //! later version begins to use it, rather than read wrongly.
 //!
-//! - **Read**: tables of any writer, also partitioned ones, and of any version that the log still has. Not read are
-//!   column mapping, files with a deletion vector, files outside of the table's location, and reader features that
-//!   are not known.
+//! - **Read**: tables of any writer and of any version that the log still has, also partitioned ones, and such with
+//!   deletion vectors, column mapping (by name; by id where no column is nested), constraints, generated or identity
+//!   columns, or a change data feed. Not read are files outside of the table's location, and reader features that are
+//!   not known.
+//! - **Changes**: a commit that only adds files is an append. Of others, the change data feed says which rows they
+//!   changed, if the commit has one; of a file that gets another deletion vector, it is the rows in which the two
+//!   vectors differ; of rewrites by Windrow, the rows that are not in the new files; of rewrites by others, all rows of
+//!   the files removed and added. Files whose statistics say that they are in one window are not read for this.
 //! - **Written**: tables that are not partitioned, whose columns are all declared, and that have no constraints,
-//!   invariants, generated or identity columns, row tracking, or writer features that are not known. Where
+//!   invariants, generated or identity columns, column mapping, row tracking, or writer features that are not known. Where
 //!   `delta.appendOnly` or `delta.enableChangeDataFeed` is set, rows are added but not removed.
 //! - **Types**: [`check_types`] has the table of what is stored for a declared type.
 //!
@@ -50,6 +55,7 @@ mod changes;
 mod commit;
 mod convert;
 mod crash;
+mod deletions;
 mod error;
 mod file;
 mod location;

@@ -84,8 +84,7 @@ impl DeltaLog {
     ) -> Result<Self, DeltaError> {
         let loaded = read_version(&store, None).await?;
         let facts = TableFacts::new(loaded.protocol(), loaded.metadata())?;
-        let declared =
-            Declared { spec: declare(&facts)?, partition_columns: facts.partition_columns().to_vec() };
+        let declared = Declared::new(declare(&facts)?, &facts)?;
         let newest = Arc::new(Snapshot::loaded(&loaded, &declared)?);
         Ok(Self { store, declared, recent: Mutex::new(Recent::of(newest)) })
     }
@@ -185,7 +184,7 @@ impl DeltaLog {
             return Ok(None);
         };
         let actions = get_actions(version, &bytes).map_err(|error| TableError::storage(context(), error))?;
-        Ok(Some(LogCommit::new(version, actions, &self.declared.spec)?))
+        Ok(Some(LogCommit::new(version, actions, &self.declared)?))
     }
 
     async fn has_commit(&self, version: u64) -> Result<bool, TableError> {
@@ -244,7 +243,7 @@ impl DeltaLog {
             }
         }
         crash_point!("delta::log-entry-is-there");
-        let commit = LogCommit::new(version, actions, &self.declared.spec)?;
+        let commit = LogCommit::new(version, actions, &self.declared)?;
         let next = Arc::new(base.apply(&commit, &self.declared)?);
         self.recent().advance(&next, Arc::new(commit));
         self.checkpoint(&next).await;

@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use arrow::datatypes::{DataType, Field, Schema};
+use arrow::datatypes::{DataType, Field, FieldRef, Schema};
+use delta_kernel::table_features::ColumnMappingMode;
 use deltalake_core::kernel::engine::arrow_conversion::TryIntoArrow;
 use deltalake_core::kernel::{Metadata, Protocol, StructType};
 use serde::Deserialize;
@@ -11,8 +12,7 @@ use windrow_table::TableSpec;
 use crate::DeltaError;
 use crate::types::stored_schema;
 
-/// Reader features that need nothing more than what is done anyway. Of a table with deletion vectors, the files that
-/// have none can be read; one that has is refused where it is met.
+/// Reader features that are honoured.
 const READER_FEATURES: [&str; 5] =
     ["columnMapping", "deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"];
 
@@ -39,6 +39,7 @@ pub(crate) struct TableFacts {
     protocol: Protocol,
     metadata: Metadata,
     schema: Schema,
+    in_files: Schema,
     checkpoint_interval: u64,
     /// Why no rows can be added.
     no_append: Option<String>,
@@ -65,17 +66,30 @@ impl TableFacts {
         let versions: Versions = serde_json::to_value(protocol)
             .and_then(serde_json::from_value)
             .map_err(|e| failed(Box::new(e)))?;
-        check_readable(&versions, metadata)?;
+        check_readable(&versions)?;
+        let mapping = column_mapping(metadata)?;
         let columns = metadata
             .parse_schema()
             .map_err(|error| DeltaError::storage("the columns of the Delta table", error))?;
-        let schema = arrow_schema(&columns)?;
+        let schema = without_metadata(&arrow_schema(&columns)?);
+        let in_files = columns
+            .make_physical(mapping)
+            .map_err(|error| DeltaError::Unreadable(format!("column mapping that is not valid: {error}")))?;
+        let in_files = arrow_schema(&in_files)?;
+        if mapping == ColumnMappingMode::Id
+            && let Some(field) = schema.fields().iter().find(|field| has_struct(field.data_type()))
+        {
+            let reason =
+                format!("column mapping by ids that are in files, for the nested column {}", field.name());
+            return Err(DeltaError::Unreadable(reason));
+        }
         let (no_append, no_removal) = obstacles(&versions, metadata, &columns);
         let interval = property(metadata, "delta.checkpointInterval").and_then(|text| text.parse().ok());
         Ok(Self {
             protocol: protocol.clone(),
             metadata: metadata.clone(),
             schema,
+            in_files,
             checkpoint_interval: interval.filter(|&commits| commits > 0).unwrap_or(100),
             no_append,
             no_removal,
@@ -95,6 +109,11 @@ impl TableFacts {
     /// The columns, in the types that they are stored in.
     pub(crate) fn schema(&self) -> &Schema {
         &self.schema
+    }
+
+    /// A column as files have it: under the name that they have it by, and in mapped tables with its id.
+    pub(crate) fn in_files(&self, column: &str) -> Option<&FieldRef> {
+        self.schema.index_of(column).ok().map(|index| &self.in_files.fields()[index])
     }
 
     pub(crate) fn partition_columns(&self) -> &[String] {
@@ -146,17 +165,23 @@ fn is_on(metadata: &Metadata, key: &str) -> bool {
     property(metadata, key).is_some_and(|value| value.eq_ignore_ascii_case("true"))
 }
 
-fn check_readable(versions: &Versions, metadata: &Metadata) -> Result<(), DeltaError> {
+fn check_readable(versions: &Versions) -> Result<(), DeltaError> {
     if versions.min_reader_version > 3 {
         return Err(DeltaError::Unreadable(format!("reader version {}", versions.min_reader_version)));
     }
     if let Some(feature) = versions.reader_features.iter().find(|f| !READER_FEATURES.contains(&f.as_str())) {
         return Err(DeltaError::Unreadable(format!("the feature {feature}")));
     }
-    if property(metadata, "delta.columnMapping.mode").is_some_and(|mode| mode != "none") {
-        return Err(DeltaError::Unreadable("column mapping".into()));
-    }
     Ok(())
+}
+
+fn column_mapping(metadata: &Metadata) -> Result<ColumnMappingMode, DeltaError> {
+    match property(metadata, "delta.columnMapping.mode") {
+        None | Some("none") => Ok(ColumnMappingMode::None),
+        Some("name") => Ok(ColumnMappingMode::Name),
+        Some("id") => Ok(ColumnMappingMode::Id),
+        Some(mode) => Err(DeltaError::Unreadable(format!("column mapping by {mode}"))),
+    }
 }
 
 /// Why rows cannot be added, and why they cannot be removed.
@@ -180,6 +205,8 @@ fn obstacles(
         Some(format!("it uses the feature {feature}"))
     } else if let Some(constraint) = constraint {
         Some(format!("it has the constraint {constraint}"))
+    } else if property(metadata, "delta.columnMapping.mode").is_some_and(|mode| mode != "none") {
+        Some("it has column mapping".into())
     } else if !metadata.partition_columns().is_empty() {
         Some("it is partitioned".into())
     } else {
@@ -193,12 +220,24 @@ fn obstacles(
 }
 
 fn arrow_schema(columns: &StructType) -> Result<Schema, DeltaError> {
-    let schema: Schema = columns
-        .try_into_arrow()
-        .map_err(|error| DeltaError::storage("the columns of the Delta table", error))?;
-    let fields: Vec<Field> =
-        schema.fields().iter().map(|f| f.as_ref().clone().with_metadata(HashMap::new())).collect();
-    Ok(Schema::new(fields))
+    columns.try_into_arrow().map_err(|error| DeltaError::storage("the columns of the Delta table", error))
+}
+
+fn without_metadata(schema: &Schema) -> Schema {
+    let fields = schema.fields().iter().map(|field| field.as_ref().clone().with_metadata(HashMap::new()));
+    Schema::new(fields.collect::<Vec<Field>>())
+}
+
+fn has_struct(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Struct(_) => true,
+        DataType::List(item) => has_struct(item.data_type()),
+        DataType::Map(entries, _) => match entries.data_type() {
+            DataType::Struct(fields) => fields.iter().any(|field| has_struct(field.data_type())),
+            _ => false,
+        },
+        _ => false,
+    }
 }
 
 /// The protocol that a table of these stored columns needs.
@@ -268,8 +307,14 @@ mod tests {
             (with_features(&["typeWidening"], &["typeWidening"]), json!({}), "typeWidening"),
             (
                 json!({"minReaderVersion": 2, "minWriterVersion": 5}),
+                json!({"delta.columnMapping.mode": "magic"}),
+                "column mapping by magic",
+            ),
+            (
+                json!({"minReaderVersion": 2, "minWriterVersion": 5}),
+                // A column without the annotations that this asks for.
                 json!({"delta.columnMapping.mode": "name"}),
-                "column mapping",
+                "column mapping that is not valid",
             ),
         ] {
             let message = facts(protocol, configuration, column()).unwrap_err().to_string();

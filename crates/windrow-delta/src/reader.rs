@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch};
-use arrow::datatypes::{Field, FieldRef, Schema};
+use arrow::datatypes::{Field, Schema};
 use chrono::DateTime;
 use datafusion::common::Statistics;
 use datafusion::common::stats::Precision;
 use datafusion::config::TableParquetOptions;
 use datafusion::datasource::listing::PartitionedFile;
-use datafusion::datasource::physical_plan::parquet::CachedParquetFileReaderFactory;
+use datafusion::datasource::physical_plan::parquet::{
+    CachedParquetFileReaderFactory, ParquetFileReaderFactory, ParquetRowSelection,
+};
 use datafusion::datasource::physical_plan::{FileGroup, FileScanConfigBuilder, ParquetSource};
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::datasource::table_schema::TableSchema;
@@ -20,33 +22,48 @@ use datafusion::execution::cache::default_cache::DefaultCache;
 use datafusion::execution::object_store::ObjectStoreUrl;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::empty::EmptyExec;
+use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use datafusion::physical_plan::{ExecutionPlan, collect};
 use datafusion::prelude::SessionConfig;
 use datafusion::scalar::ScalarValue;
+use deltalake_core::logstore::LogStoreRef;
 use object_store::{ObjectMeta, ObjectStore};
+use parquet::arrow::arrow_reader::RowSelection;
+use roaring::RoaringTreemap;
 use uuid::Uuid;
 use windrow_table::{TableError, TableSpec};
 
 use crate::DeltaError;
 use crate::adapter::StoredTypes;
 use crate::convert::convert;
+use crate::deletions::{only, without};
 use crate::file::DataFile;
 use crate::snapshot::Declared;
-use crate::types::stored_schema;
 
 /// How much memory the footers of a table's files may take.
 const FOOTERS: usize = 16 << 20;
+
+/// Some rows of a data file.
+#[derive(Debug, Clone)]
+pub(crate) struct FileRows {
+    pub(crate) file: Arc<DataFile>,
+    /// Which of those that are in it; all if `None`.
+    pub(crate) selection: Option<RowSelection>,
+}
 
 /// Reads files of a table as rows of the declared columns.
 #[derive(Debug)]
 pub(crate) struct Reader {
     spec: TableSpec,
     url: ObjectStoreUrl,
+    log: LogStoreRef,
     store: Arc<dyn ObjectStore>,
     // A file's path is unique in its table only, so that tables cannot share this.
     footers: Arc<FileMetadataCache>,
     /// The columns that are in files, then the ones that partition the table.
     columns: TableSchema,
+    /// The names that the log has values of the latter under.
+    partition_keys: Vec<String>,
     stored_types: Arc<StoredTypes>,
     own_context: Arc<TaskContext>,
 }
@@ -65,7 +82,8 @@ pub(crate) struct Request<'a> {
 }
 
 impl Reader {
-    pub(crate) fn new(store: Arc<dyn ObjectStore>, declared: &Declared) -> Result<Self, DeltaError> {
+    pub(crate) fn new(log: LogStoreRef, declared: &Declared) -> Result<Self, DeltaError> {
+        let store = log.object_store(None);
         let failed = |error| DeltaError::storage("reading the Delta table", error);
         let spec = declared.spec.clone();
         // The storage is known to DataFusion by the scheme and host of a URL: one for each handle, as two handles
@@ -74,21 +92,28 @@ impl Reader {
         let own_context = Arc::new(TaskContext::default().with_session_config(SessionConfig::new()));
         own_context.runtime_env().register_object_store(url.as_ref(), Arc::clone(&store));
 
-        let is_partition = |field: &&FieldRef| declared.partition_columns.contains(field.name());
-        let (partitions, in_files): (Vec<FieldRef>, Vec<FieldRef>) =
-            spec.schema().fields().iter().cloned().partition(|field| is_partition(&field));
-        let stored = stored_schema(spec.schema())?;
-        let stored: Vec<Field> =
-            stored.fields().iter().filter(|f| !is_partition(f)).map(|f| f.as_ref().clone()).collect();
+        let (mut partitions, mut partition_keys) = (Vec::new(), Vec::new());
+        let (mut columns, mut in_files) = (Vec::new(), Vec::new());
+        for (field, stored) in spec.schema().fields().iter().zip(&declared.in_files) {
+            if declared.partition_columns.contains(field.name()) {
+                partitions.push(Arc::clone(field));
+                partition_keys.push(stored.name().clone());
+            } else {
+                columns.push(Arc::clone(field));
+                in_files.push(Arc::clone(stored));
+            }
+        }
         Ok(Self {
             spec,
             url,
+            log,
             store,
             footers: Arc::new(DefaultCache::new(FOOTERS)),
-            columns: TableSchema::builder(Arc::new(Schema::new(in_files)))
+            columns: TableSchema::builder(Arc::new(Schema::new(columns)))
                 .with_table_partition_cols(partitions)
                 .build(),
-            stored_types: Arc::new(StoredTypes { stored: Arc::new(Schema::new(stored)) }),
+            partition_keys,
+            stored_types: Arc::new(StoredTypes::new(in_files)),
             own_context,
         })
     }
@@ -107,12 +132,61 @@ impl Reader {
         runtime.register_object_store(self.url.as_ref(), Arc::clone(&self.store));
     }
 
-    /// The rows of the files.
-    pub(crate) fn plan(
+    /// The rows of the table that are in the files.
+    pub(crate) async fn rows_of(&self, files: Vec<Arc<DataFile>>) -> Result<Vec<FileRows>, TableError> {
+        let mut rows = Vec::with_capacity(files.len());
+        for file in files {
+            let selection = match &file.deletions {
+                None => None,
+                Some(deletions) => {
+                    let deleted = deletions.rows(&self.log).await?;
+                    Some(without(deleted, self.stored_rows(&file).await?)?)
+                }
+            };
+            rows.push(FileRows { file, selection });
+        }
+        Ok(rows)
+    }
+
+    /// The rows of one file that two versions of the table do not have both.
+    pub(crate) async fn difference(
         &self,
-        files: &[Arc<DataFile>],
-        request: Request<'_>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
+        before: &DataFile,
+        after: &Arc<DataFile>,
+    ) -> Result<FileRows, TableError> {
+        let none = RoaringTreemap::new();
+        let mut deleted = [&none, &none];
+        for (rows, file) in deleted.iter_mut().zip([before, after]) {
+            if let Some(deletions) = &file.deletions {
+                *rows = deletions.rows(&self.log).await?;
+            }
+        }
+        let selection = only(&(deleted[0] ^ deleted[1]), self.stored_rows(after).await?)?;
+        Ok(FileRows { file: Arc::clone(after), selection: Some(selection) })
+    }
+
+    /// How many rows are in the file: by the log, or by its footer.
+    async fn stored_rows(&self, file: &DataFile) -> Result<u64, TableError> {
+        if let Some(rows) = file.stored_rows {
+            return Ok(rows);
+        }
+        let footers = self.footers();
+        let metrics = ExecutionPlanMetricsSet::new();
+        let mut reader =
+            footers.create_reader(0, PartitionedFile::new_from_meta(meta_of(file)), None, &metrics)?;
+        let footer = reader
+            .get_metadata(None)
+            .await
+            .map_err(|error| TableError::storage(format!("the file {}", file.path()), error))?;
+        Ok(footer.file_metadata().num_rows().unsigned_abs())
+    }
+
+    fn footers(&self) -> CachedParquetFileReaderFactory {
+        CachedParquetFileReaderFactory::new(Arc::clone(&self.store), Arc::clone(&self.footers))
+    }
+
+    /// A plan that gives these rows.
+    pub(crate) fn plan(&self, files: &[FileRows], request: Request<'_>) -> Result<Arc<dyn ExecutionPlan>> {
         let declared = self.spec.schema();
         let wanted: Vec<usize> = match request.columns {
             Some(columns) => columns.to_vec(),
@@ -125,10 +199,9 @@ impl Reader {
         // Delta has microseconds; read as nanoseconds, dates of other centuries would overflow.
         options.global.coerce_int96 = Some("us".into());
         let hint = options.global.metadata_size_hint;
-        let footers = CachedParquetFileReaderFactory::new(Arc::clone(&self.store), Arc::clone(&self.footers));
         let mut source = ParquetSource::new(self.columns.clone())
             .with_table_parquet_options(options)
-            .with_parquet_file_reader_factory(Arc::new(footers));
+            .with_parquet_file_reader_factory(Arc::new(self.footers()));
         if let Some(bytes) = hint {
             source = source.with_metadata_size_hint(bytes);
         }
@@ -144,7 +217,7 @@ impl Reader {
                 .split_files(request.partitions.max(1));
         let config = FileScanConfigBuilder::new(self.url.clone(), Arc::new(source))
             .with_file_groups(groups)
-            .with_statistics(statistics(self.columns(), files))
+            .with_statistics(statistics(self.columns(), files.iter().map(|rows| &rows.file)))
             .with_expr_adapter(Some(Arc::clone(&self.stored_types) as _))
             .with_limit(request.limit)
             .with_projection_indices(Some(positions))?
@@ -152,23 +225,21 @@ impl Reader {
         Ok(DataSourceExec::from_data_source(config))
     }
 
-    fn partitioned_file(&self, file: &DataFile) -> Result<PartitionedFile> {
-        let meta = ObjectMeta {
-            location: file.location().clone(),
-            last_modified: DateTime::from_timestamp_millis(file.modified).unwrap_or_default(),
-            size: file.size,
-            e_tag: None,
-            version: None,
-        };
-        let partitions = self.columns.table_partition_cols().iter();
-        let values = partitions.map(|field| partition_value(file, field)).collect::<Result<_>>()?;
-        Ok(PartitionedFile::new_from_meta(meta).with_partition_values(values))
+    fn partitioned_file(&self, rows: &FileRows) -> Result<PartitionedFile> {
+        let partitions = self.columns.table_partition_cols().iter().zip(&self.partition_keys);
+        let values = partitions.map(|(field, key)| partition_value(&rows.file, key, field));
+        let file = PartitionedFile::new_from_meta(meta_of(&rows.file))
+            .with_partition_values(values.collect::<Result<_>>()?);
+        Ok(match &rows.selection {
+            None => file,
+            Some(selection) => file.with_extension(ParquetRowSelection::new(selection.clone())),
+        })
     }
 
-    /// All rows of the files, with these of the declared columns.
+    /// These rows, with these of the declared columns.
     pub(crate) async fn read(
         &self,
-        files: &[Arc<DataFile>],
+        files: &[FileRows],
         columns: Option<&[usize]>,
     ) -> Result<Vec<RecordBatch>, TableError> {
         let partitions = self.own_context.session_config().target_partitions();
@@ -176,8 +247,8 @@ impl Reader {
         Ok(collect(plan, Arc::clone(&self.own_context)).await?)
     }
 
-    /// The time index of all rows of the files; nothing where the table has none.
-    pub(crate) async fn instants(&self, files: &[Arc<DataFile>]) -> Result<Vec<ArrayRef>, TableError> {
+    /// The time index of these rows; nothing where the table has none.
+    pub(crate) async fn instants(&self, files: &[FileRows]) -> Result<Vec<ArrayRef>, TableError> {
         let Some(index) = self.spec.time_index() else { return Ok(Vec::new()) };
         let batches = self.read(files, Some(&[index])).await?;
         Ok(batches.iter().map(|batch| Arc::clone(batch.column(0))).collect())
@@ -185,16 +256,28 @@ impl Reader {
 }
 
 /// What is known of the files without reading them.
-pub(crate) fn statistics(columns: &Schema, files: &[Arc<DataFile>]) -> Statistics {
-    let rows =
-        files.iter().map(|file| file.rows).sum::<Option<u64>>().and_then(|rows| usize::try_from(rows).ok());
+pub(crate) fn statistics<'a>(
+    columns: &Schema,
+    files: impl IntoIterator<Item = &'a Arc<DataFile>>,
+) -> Statistics {
+    let rows = files.into_iter().map(|file| file.rows()).sum::<Option<u64>>();
+    let rows = rows.and_then(|rows| usize::try_from(rows).ok());
     Statistics::new_unknown(columns).with_num_rows(rows.map_or(Precision::Absent, Precision::Exact))
 }
 
+fn meta_of(file: &DataFile) -> ObjectMeta {
+    ObjectMeta {
+        location: file.location().clone(),
+        last_modified: DateTime::from_timestamp_millis(file.modified).unwrap_or_default(),
+        size: file.size,
+        e_tag: None,
+        version: None,
+    }
+}
+
 /// The value of a column that is in the log instead of in the file; no text is NULL.
-fn partition_value(file: &DataFile, field: &Field) -> Result<ScalarValue> {
-    let text =
-        file.partition_values.get(field.name()).and_then(Option::as_deref).filter(|text| !text.is_empty());
+fn partition_value(file: &DataFile, key: &str, field: &Field) -> Result<ScalarValue> {
+    let text = file.partition_values.get(key).and_then(Option::as_deref).filter(|text| !text.is_empty());
     let Some(text) = text else { return ScalarValue::try_from(field.data_type()) };
     let name = field.name();
     let failed = |error: DataFusionError| error.context(format!("the partition {name}={text}"));
@@ -208,9 +291,21 @@ fn partition_value(file: &DataFile, field: &Field) -> Result<ScalarValue> {
 #[cfg(test)]
 mod tests {
     use arrow::datatypes::{DataType, TimeUnit};
-    use deltalake_core::kernel::Add;
+    use deltalake_core::kernel::AddCDCFile;
 
     use super::*;
+
+    fn partition(text: Option<&str>) -> DataFile {
+        let values = [("p".to_owned(), text.map(str::to_owned))].into();
+        let rows = AddCDCFile {
+            path: "x.parquet".into(),
+            size: 0,
+            partition_values: values,
+            data_change: false,
+            tags: None,
+        };
+        DataFile::of_change_feed(&rows).unwrap()
+    }
 
     #[test]
     fn a_partition_is_read_in_the_declared_type() {
@@ -228,16 +323,10 @@ mod tests {
             (utc, Some("1970-01-01 00:00:01"), millis(1_000)),
         ] {
             let field = Field::new("p", data_type, true);
-            let spec = TableSpec::new(Arc::new(Schema::new(vec![field.clone()]))).unwrap();
-            let values = [("p".to_owned(), text.map(str::to_owned))].into();
-            let add = Add { path: "x.parquet".into(), partition_values: values, ..Add::default() };
-            let file = DataFile::added(&add, &spec).unwrap();
-            assert_eq!(partition_value(&file, &field).unwrap(), expected, "{text:?}");
+            let file = partition(text);
+            assert_eq!(partition_value(&file, "p", &field).unwrap(), expected, "{text:?}");
         }
         let field = Field::new("p", DataType::UInt8, true);
-        let spec = TableSpec::new(Arc::new(Schema::new(vec![field.clone()]))).unwrap();
-        let values = [("p".to_owned(), Some("-1".to_owned()))].into();
-        let add = Add { path: "x.parquet".into(), partition_values: values, ..Add::default() };
-        assert!(partition_value(&DataFile::added(&add, &spec).unwrap(), &field).is_err());
+        assert!(partition_value(&partition(Some("-1")), "p", &field).is_err());
     }
 }

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::{DFSchema, Statistics};
 use datafusion::config::TableParquetOptions;
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
@@ -56,6 +56,8 @@ impl TableProvider for FileScan {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         self.reader.register(state.runtime_env());
         let files = self.files_for(state, filters)?;
+        let files =
+            self.reader.rows_of(files).await.map_err(|error| DataFusionError::External(Box::new(error)))?;
         let columns = DFSchema::try_from(self.reader.columns().clone())?;
         let predicate = conjunction(filters.iter().cloned())
             .map(|filter| state.create_physical_expr(filter, &columns))

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use arrow::datatypes::FieldRef;
 use deltalake_core::kernel::{Action, EagerSnapshot, Metadata, Protocol};
 use windrow_state::{Sequence, Watermarks};
 use windrow_table::TableSpec;
@@ -29,16 +30,44 @@ pub(crate) fn watermarks_of(version: u64) -> Watermarks {
 pub(crate) struct Declared {
     pub(crate) spec: TableSpec,
     pub(crate) partition_columns: Vec<String>,
+    /// The declared columns as files have them, in the same order.
+    pub(crate) in_files: Vec<FieldRef>,
 }
 
 impl Declared {
+    /// What `spec` declares, of a table with these facts.
+    ///
+    /// # Errors
+    /// When they are those of another table.
+    pub(crate) fn new(spec: TableSpec, facts: &TableFacts) -> Result<Self, DeltaError> {
+        facts.check_columns(&spec)?;
+        let in_files =
+            spec.schema().fields().iter().filter_map(|field| facts.in_files(field.name()).cloned());
+        let in_files = in_files.collect();
+        Ok(Self { spec, partition_columns: facts.partition_columns().to_vec(), in_files })
+    }
+
+    /// The time index: its name in files, and what it is declared to be.
+    pub(crate) fn time_index(&self) -> Option<(&str, &FieldRef)> {
+        let index = self.spec.time_index()?;
+        Some((self.in_files[index].name(), &self.spec.schema().fields()[index]))
+    }
+
     /// # Errors
     /// When the facts are those of another table than declared.
     pub(crate) fn check(&self, facts: &TableFacts) -> Result<(), DeltaError> {
         if facts.partition_columns() != self.partition_columns {
             return Err(DeltaError::Columns("the table is now partitioned in another way".into()));
         }
-        facts.check_columns(&self.spec)
+        facts.check_columns(&self.spec)?;
+        for (field, in_files) in self.spec.schema().fields().iter().zip(&self.in_files) {
+            let name = field.name();
+            if facts.in_files(name).is_none_or(|found| found.name() != in_files.name()) {
+                let reason = format!("the column {name} was dropped, and another one has its name now");
+                return Err(DeltaError::Columns(reason));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -90,7 +119,7 @@ impl Snapshot {
                 deletion_vector: view.deletion_vector_descriptor(),
                 ..Default::default()
             };
-            files.push(Arc::new(DataFile::added(&add, &declared.spec)?));
+            files.push(Arc::new(DataFile::added(&add, declared)?));
         }
         Ok(Self {
             version: loaded.version(),
@@ -117,10 +146,10 @@ impl Snapshot {
         };
         let mut files = self.files.clone();
         // An `add` of a file that is there already takes its place.
-        let gone: HashSet<&str> =
-            commit.removed.iter().chain(&commit.added).map(|changed| changed.file.path()).collect();
-        if !gone.is_empty() {
-            files.retain(|file| !gone.contains(file.path()));
+        let replaced: HashSet<&str> = commit.added.iter().map(|added| added.file.path()).collect();
+        let removed: HashSet<_> = commit.removed.iter().map(|removed| removed.file.key()).collect();
+        if !replaced.is_empty() || !removed.is_empty() {
+            files.retain(|file| !replaced.contains(file.path()) && !removed.contains(&file.key()));
         }
         files.extend(commit.added.iter().map(|added| Arc::clone(&added.file)));
         let mut later_txns = Arc::clone(&self.later_txns);
@@ -161,12 +190,36 @@ impl Snapshot {
     }
 }
 
+/// What a file that is added or removed does to the rows of the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ChangeOf {
+    /// They are there now, or no longer.
+    Rows,
+    /// It has, unchanged, what stays of files that the same commit removes. Only Windrow says so ([`KEPT`]).
+    KeptRows,
+    /// Nothing: the same rows are in other files.
+    Nothing,
+}
+
+impl ChangeOf {
+    fn of(data_change: bool, kept: bool) -> Self {
+        match (data_change, kept) {
+            (false, _) => Self::Nothing,
+            (true, true) => Self::KeptRows,
+            (true, false) => Self::Rows,
+        }
+    }
+}
+
+/// The tag of an `add` action whose rows are the ones that stay of removed files. Commits that rewrite large files for few
+/// rows then touch no more windows than they have to; other readers take the rows as new ones.
+pub(crate) const KEPT: &str = "windrow.kept";
+
 /// A file that a commit adds or removes.
 #[derive(Debug, Clone)]
 pub(crate) struct Changed {
     pub(crate) file: Arc<DataFile>,
-    /// Whether the commit changes rows by it, rather than putting the same rows into another file.
-    pub(crate) data: bool,
+    pub(crate) is: ChangeOf,
 }
 
 /// What a commit says.
@@ -175,6 +228,7 @@ pub(crate) struct LogCommit {
     version: u64,
     added: Vec<Changed>,
     removed: Vec<Changed>,
+    change_feed: Vec<Arc<DataFile>>,
     txns: Vec<(String, i64)>,
     protocol: Option<Protocol>,
     metadata: Option<Metadata>,
@@ -184,12 +238,13 @@ impl LogCommit {
     pub(crate) fn new(
         version: u64,
         actions: impl IntoIterator<Item = Action>,
-        spec: &TableSpec,
+        declared: &Declared,
     ) -> Result<Self, DeltaError> {
         let mut commit = Self {
             version,
             added: Vec::new(),
             removed: Vec::new(),
+            change_feed: Vec::new(),
             txns: Vec::new(),
             protocol: None,
             metadata: None,
@@ -197,17 +252,19 @@ impl LogCommit {
         for action in actions {
             match action {
                 Action::Add(add) => {
-                    let file = Arc::new(DataFile::added(&add, spec)?);
-                    commit.added.push(Changed { file, data: add.data_change });
+                    let file = Arc::new(DataFile::added(&add, declared)?);
+                    let kept = add.tags.is_some_and(|tags| tags.contains_key(KEPT));
+                    commit.added.push(Changed { file, is: ChangeOf::of(add.data_change, kept) });
                 }
                 Action::Remove(remove) => {
                     let file = Arc::new(DataFile::removed(&remove)?);
-                    commit.removed.push(Changed { file, data: remove.data_change });
+                    commit.removed.push(Changed { file, is: ChangeOf::of(remove.data_change, false) });
                 }
                 Action::Txn(txn) => commit.txns.push((txn.app_id, txn.version)),
                 Action::Protocol(protocol) => commit.protocol = Some(protocol),
                 Action::Metadata(metadata) => commit.metadata = Some(metadata),
-                Action::Cdc(_) | Action::CommitInfo(_) | Action::DomainMetadata(_) => {}
+                Action::Cdc(rows) => commit.change_feed.push(Arc::new(DataFile::of_change_feed(&rows)?)),
+                Action::CommitInfo(_) | Action::DomainMetadata(_) => {}
             }
         }
         Ok(commit)
@@ -219,16 +276,27 @@ impl LogCommit {
 
     /// The files with rows that are new.
     pub(crate) fn data_added(&self) -> impl Iterator<Item = &Arc<DataFile>> {
-        self.added.iter().filter(|added| added.data).map(|added| &added.file)
+        self.added.iter().filter(|added| added.is == ChangeOf::Rows).map(|added| &added.file)
+    }
+
+    /// The files with what stays of the rows of removed files.
+    pub(crate) fn kept(&self) -> impl Iterator<Item = &Arc<DataFile>> {
+        self.added.iter().filter(|added| added.is == ChangeOf::KeptRows).map(|added| &added.file)
     }
 
     /// The files with rows that are no longer there, or no longer as they were.
     pub(crate) fn data_removed(&self) -> impl Iterator<Item = &Arc<DataFile>> {
-        self.removed.iter().filter(|removed| removed.data).map(|removed| &removed.file)
+        self.removed.iter().filter(|removed| removed.is == ChangeOf::Rows).map(|removed| &removed.file)
+    }
+
+    /// The files with every row that the commit adds, removes or changes, as it was and as it is; none where the writer
+    /// leaves it to the other files to say.
+    pub(crate) fn change_feed(&self) -> &[Arc<DataFile>] {
+        &self.change_feed
     }
 
     /// Whether the commit does no more than to add rows; moving rows to other files is nothing.
     pub(crate) fn is_append(&self) -> bool {
-        self.data_removed().next().is_none()
+        self.data_removed().next().is_none() && self.kept().next().is_none()
     }
 }

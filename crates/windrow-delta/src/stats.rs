@@ -8,7 +8,9 @@ use arrow::datatypes::{DataType, TimeUnit as ArrowUnit};
 use chrono::{DateTime, Datelike, NaiveDateTime};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use windrow_table::{TableSpec, TimeSpan};
+use windrow_table::TimeSpan;
+
+use crate::snapshot::Declared;
 
 /// What a greatest timestamp may have lost to the cut, in microseconds.
 const CUT: i64 = 999;
@@ -30,23 +32,23 @@ pub(crate) struct FileFacts {
 }
 
 /// Reads the statistics of an `add` action.
-pub(crate) fn parse(stats: Option<&str>, spec: &TableSpec) -> FileFacts {
+pub(crate) fn parse(stats: Option<&str>, declared: &Declared) -> FileFacts {
     let Some(stats) = stats.and_then(|text| serde_json::from_str::<Stats>(text).ok()) else {
         return FileFacts::default();
     };
-    FileFacts { rows: stats.num_records, span: span(&stats, spec) }
+    FileFacts { rows: stats.num_records, span: span(&stats, declared) }
 }
 
-fn span(stats: &Stats, spec: &TableSpec) -> Option<TimeSpan> {
-    let field = spec.schema().field(spec.time_index()?);
+fn span(stats: &Stats, declared: &Declared) -> Option<TimeSpan> {
+    let (name, field) = declared.time_index()?;
     let DataType::Timestamp(unit, zone) = field.data_type() else { return None };
     let rows = stats.num_records?;
-    let nulls = match stats.null_count.get(field.name()) {
+    let nulls = match stats.null_count.get(name) {
         Some(count) => count.as_u64()?,
         None if !field.is_nullable() => 0,
         None => return None,
     };
-    let instant = |values: &Map<String, Value>| micros(values.get(field.name())?.as_str()?, zone.is_some());
+    let instant = |values: &Map<String, Value>| micros(values.get(name)?.as_str()?, zone.is_some());
     let (first, last) = (instant(&stats.min_values)?, instant(&stats.max_values)?);
     let scale = micros_per(*unit);
     let last = last.saturating_add(CUT).div_euclid(scale);
@@ -123,13 +125,16 @@ mod tests {
     use std::sync::Arc;
 
     use arrow::datatypes::{Field, Schema};
+    use windrow_table::TableSpec;
 
     use super::*;
 
-    fn spec(unit: ArrowUnit, zone: Option<&str>, nullable: bool) -> TableSpec {
+    fn declared(unit: ArrowUnit, zone: Option<&str>, nullable: bool) -> Declared {
         let data_type = DataType::Timestamp(unit, zone.map(Into::into));
-        let schema = Schema::new(vec![Field::new("t.s", data_type, nullable)]);
-        TableSpec::new(Arc::new(schema)).unwrap().with_time_index("t.s").unwrap()
+        let schema = Arc::new(Schema::new(vec![Field::new("t.s", data_type, nullable)]));
+        let in_files = schema.fields().to_vec();
+        let spec = TableSpec::new(schema).unwrap().with_time_index("t.s").unwrap();
+        Declared { spec, partition_columns: Vec::new(), in_files }
     }
 
     fn stats(first: &str, last: &str) -> String {
@@ -141,7 +146,7 @@ mod tests {
     #[test]
     fn a_span_holds_every_instant_that_the_cut_may_have_hidden() {
         let text = stats("1969-12-31T23:59:59.999", "1970-01-01T00:00:00.001");
-        let span = |unit| parse(Some(&text), &spec(unit, None, true)).span.unwrap();
+        let span = |unit| parse(Some(&text), &declared(unit, None, true)).span.unwrap();
         let micros = span(ArrowUnit::Microsecond);
         assert_eq!((micros.first, micros.last, micros.nulls, micros.rows), (-1_000, 1_999, 1, 3));
         let millis = span(ArrowUnit::Millisecond);
@@ -158,7 +163,7 @@ mod tests {
                 let times = TimeBounds { column: "t.s".into(), zoned: zone.is_some(), first, last };
                 let new = NewFile { rows: 2, nulls: vec![("t.s".into(), 0)], times: Some(times) };
                 let text = new.to_json().unwrap();
-                let facts = parse(Some(&text), &spec(ArrowUnit::Microsecond, zone, false));
+                let facts = parse(Some(&text), &declared(ArrowUnit::Microsecond, zone, false));
                 let span = facts.span.unwrap();
                 assert!(span.first <= first && first - span.first < 1_000, "{text}");
                 assert!(span.last >= last && span.last - last < 1_000, "{text}");
@@ -167,14 +172,14 @@ mod tests {
         let far = TimeBounds { column: "t.s".into(), zoned: false, first: i64::MIN, last: 0 };
         let text = NewFile { rows: 1, nulls: vec![], times: Some(far) }.to_json().unwrap();
         assert_eq!(
-            parse(Some(&text), &spec(ArrowUnit::Second, None, false)),
+            parse(Some(&text), &declared(ArrowUnit::Second, None, false)),
             FileFacts { rows: Some(1), span: None }
         );
     }
 
     #[test]
     fn what_is_not_known_for_sure_is_unknown() {
-        let zoned = spec(ArrowUnit::Microsecond, Some("UTC"), true);
+        let zoned = declared(ArrowUnit::Microsecond, Some("UTC"), true);
         let local = stats("2024-01-01T00:00:00.000", "2024-01-01T00:00:00.000");
         assert_eq!(parse(Some(&local), &zoned).span, None, "a local time of an unknown zone");
         let offset = stats("2024-01-01 00:00:00.000-08:00", "2024-01-01T09:00:00.123456Z");

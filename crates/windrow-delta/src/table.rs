@@ -11,8 +11,8 @@ use deltalake_core::logstore::CommitOrBytes;
 use uuid::Uuid;
 use windrow_state::{SequenceRange, Watermarks};
 use windrow_table::{
-    Changes, Commit, Committed, CommittedProgress, ReadBounds, SinkTable, SourceTable, TableError, TableSpec,
-    overlapping_rows,
+    Changes, Commit, Committed, CommittedProgress, InOneWindow, ReadBounds, SinkTable, SourceTable,
+    TableError, TableSpec, overlapping_rows,
 };
 use windrow_time::InstantRange;
 
@@ -115,7 +115,7 @@ impl DeltaTable {
     }
 
     fn of(log: DeltaLog) -> Result<Self, DeltaError> {
-        let reader = Arc::new(Reader::new(log.object_store(), log.declared())?);
+        let reader = Arc::new(Reader::new(Arc::clone(log.store()), log.declared())?);
         let layout = Arc::new(Layout::new(reader.spec())?);
         Ok(Self { log, reader, layout, turn: tokio::sync::Mutex::default() })
     }
@@ -137,8 +137,12 @@ impl SourceTable for DeltaTable {
         Ok(self.log.refresh().await?.watermarks())
     }
 
-    async fn changes(&self, range: &SequenceRange) -> Result<Changes, TableError> {
-        changes(&self.log, &self.reader, range).await
+    async fn changes(
+        &self,
+        range: &SequenceRange,
+        in_one_window: InOneWindow<'_>,
+    ) -> Result<Changes, TableError> {
+        changes(&self.log, &self.reader, range, in_one_window).await
     }
 
     async fn scan(&self, bounds: &ReadBounds) -> Result<Arc<dyn TableProvider>, TableError> {
@@ -154,7 +158,7 @@ impl SourceTable for DeltaTable {
         let newest = self.log.newest();
         // A file of which not even the number of rows is known counts as a full one.
         let unknown = crate::writer::ROWS_PER_FILE as u64;
-        let spans = newest.files().iter().map(|file| (file.span, file.rows.unwrap_or(unknown)));
+        let spans = newest.files().iter().map(|file| (file.span, file.rows().unwrap_or(unknown)));
         Ok(overlapping_rows(spans, ranges))
     }
 }

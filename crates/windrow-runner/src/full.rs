@@ -123,7 +123,7 @@ async fn appended_to(flow: &Flow) -> Result<Option<(Watermarks, Watermarks)>, Re
             return Ok(None);
         }
         let others = SequenceRange { after: committed.at, upto: now.clone() };
-        let changes = match sink.changes(&others).await {
+        let changes = match sink.changes(&others, &|_| true).await {
             Ok(changes) => changes,
             Err(TableError::Stale { .. }) => return Ok(None),
             Err(error) => return Err(error.into()),

@@ -27,7 +27,10 @@ pub(crate) async fn source_news(
     let changes = if range.is_empty() {
         Changes::default()
     } else {
-        match source.changes(&range).await {
+        let in_one_window = |range: InstantRange| {
+            window.try_range_of(range.start()).is_ok_and(|window| window.end() >= range.end())
+        };
+        match source.changes(&range, &in_one_window).await {
             Ok(changes) => changes,
             Err(TableError::Stale { .. }) if !checkpoint.is_none() => return Ok(None),
             Err(error) => return Err(error.into()),
@@ -37,7 +40,7 @@ pub(crate) async fn source_news(
     for instants in changes.appended.iter().chain(&changes.rewritten) {
         marks.extend(window.mark(instants.as_ref())?.into_ranges());
     }
-    let appended_rows = changes.appended_rows();
+    let appended_rows = changes.appended_rows;
     let news = News { now, touched: marks.into_set(), appends_only: changes.are_appends() };
     Ok(Some(SourceNews { news, appended_rows }))
 }
@@ -62,7 +65,8 @@ pub(crate) async fn sink_news(
         return Ok(Some(SinkNews { now, changed: DirtySet::default() }));
     }
     let range = SequenceRange { after: at.clone(), upto: now.clone() };
-    let changes = match sink.changes(&range).await {
+    // Windows of labels are single instants.
+    let changes = match sink.changes(&range, &|range| range.width() == Some(1)).await {
         Ok(changes) => changes,
         Err(TableError::Stale { .. }) if !at.is_none() => return Ok(None),
         Err(error) => return Err(error.into()),

@@ -28,5 +28,6 @@ pub use rows::{concat, fit, instants_of, sorted_by_time, time_span};
 pub use selected::SelectedColumns;
 pub use spec::{MergeMode, SpecError, TableSpec};
 pub use table::{
-    Changes, Commit, Committed, CommittedProgress, ReadBounds, RowStream, SinkTable, SourceTable, Write,
+    Changes, Commit, Committed, CommittedProgress, InOneWindow, ReadBounds, RowStream, SinkTable,
+    SourceTable, Write,
 };

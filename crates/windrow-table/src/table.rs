@@ -39,13 +39,19 @@ impl ReadBounds {
     }
 }
 
+/// Whether all instants of a range are in one window. For a segment of rows whose earliest and latest instant are known,
+/// these two then say as much as all of its rows.
+pub type InOneWindow<'a> = &'a (dyn Fn(InstantRange) -> bool + Send + Sync);
+
 /// What the commits of a range changed, as the time index of the rows concerned.
 ///
-/// Arrays may repeat an instant and may name more instants than changed, never fewer.
+/// Arrays may repeat an instant and may name more instants than changed, never fewer windows.
 #[derive(Debug, Clone, Default)]
 pub struct Changes {
     /// Rows of commits that only added rows.
     pub appended: Vec<ArrayRef>,
+    /// How many these are.
+    pub appended_rows: u64,
     /// Rows that other commits removed, and rows that they added.
     pub rewritten: Vec<ArrayRef>,
 }
@@ -62,12 +68,6 @@ impl Changes {
     pub fn is_empty(&self) -> bool {
         self.appended.iter().chain(&self.rewritten).all(|array| array.is_empty())
     }
-
-    /// How many rows were appended.
-    #[must_use]
-    pub fn appended_rows(&self) -> u64 {
-        self.appended.iter().map(|array| array.len() as u64).sum()
-    }
 }
 
 /// A table that flows read.
@@ -80,11 +80,15 @@ pub trait SourceTable: Debug + Send + Sync {
     async fn watermarks(&self) -> Result<Watermarks, TableError>;
 
     /// What the commits of the range changed. A range from nothing names every row that is there at its end,
-    /// as appended.
+    /// as appended. Of segments that are in one window, no more than one of the window's instants has to be named.
     ///
     /// # Errors
     /// [`TableError::Stale`] when the table no longer knows.
-    async fn changes(&self, range: &SequenceRange) -> Result<Changes, TableError>;
+    async fn changes(
+        &self,
+        range: &SequenceRange,
+        in_one_window: InOneWindow<'_>,
+    ) -> Result<Changes, TableError>;
 
     /// A provider of the rows within the bounds. Filters on the time index reach the storage: segments or files
     /// that have no row to pass are not read.

@@ -1,5 +1,6 @@
 //! Commits: what they leave behind, and what becomes of those that get in each other's way.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -7,6 +8,7 @@ use arrow::array::{Array, Int32Array, RecordBatch, StringArray, TimestampMillise
 use arrow::datatypes::{DataType, Field, Schema};
 use datafusion::error::DataFusionError;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::prelude::SessionContext;
 use futures::{StreamExt, stream};
 use windrow_delta::{DeltaError, DeltaTable};
 use windrow_state::{DirtySet, Progress, SequenceRange, Watermarks};
@@ -271,11 +273,54 @@ async fn what_stays_of_several_files_goes_into_one() {
     assert_eq!(read_latest(&table.delta).await, owned(&expected));
     assert_eq!(table.data_files().len(), 6, "five files of before, and one");
     // Rows in a file are in the order of time.
-    let range = windrow_state::SequenceRange { after: Watermarks::of(0, 6), upto: done.at };
-    let changes = table.delta.changes(&range).await.unwrap();
-    let rewritten: Vec<i64> = changes.rewritten.iter().flat_map(|array| instants(array.as_ref())).collect();
-    let sorted = rewritten.windows(10).any(|ten| ten == [0, 0, 0, 0, 0, 96, 97, 98, 99, 100]);
-    assert!(sorted, "{rewritten:?}");
+    let provider = table.delta.scan(&ReadBounds::Latest).await.unwrap();
+    let batches = SessionContext::new().read_table(provider).unwrap().collect().await.unwrap();
+    let found: Vec<i64> = batches.iter().flat_map(|batch| instants(batch.column(0).as_ref())).collect();
+    assert_eq!(found, [0, 0, 0, 0, 0, 96, 97, 98, 99, 100]);
+    // What stays is not touched, though it is in another file now.
+    assert_eq!(touched(&table.delta, &Watermarks::of(0, 6)).await, (vec![], vec![1, 2, 3, 4, 5]));
+}
+
+#[tokio::test]
+async fn rewrites_touch_what_they_change() {
+    let table = Table::new().await;
+    let mut random = 7_u64;
+    let mut next = |below: u64| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        ((random >> 33) % below) as i64
+    };
+    let mut before = Vec::new();
+    for step in 0..60 {
+        let at = table.delta.watermarks().await.unwrap();
+        let new: Vec<_> = (0..next(6)).map(|_| (next(40), ["a", "b"][next(2) as usize])).collect();
+        let start = next(40);
+        let write = match next(4) {
+            0 => Write::Append,
+            1 => replace(start, start + next(12)),
+            2 => Write::Upsert { key: vec![0, 1] },
+            _ => replace(start, start + 1),
+        };
+        let is_replace = matches!(write, Write::Replace { .. });
+        table.delta.commit(commit_of(write, rows(&new))).await.unwrap();
+        let after = read_latest(&table.delta).await;
+        let (appended, rewritten) = touched(&table.delta, &at).await;
+        let named: BTreeSet<i64> = appended.into_iter().chain(rewritten).collect();
+        // By instant: what is there in another number, or otherwise.
+        let of = |rows: &[(i64, String)], instant| -> Vec<String> {
+            rows.iter().filter(|row| row.0 == instant).map(|row| row.1.clone()).collect()
+        };
+        for instant in 0..60 {
+            if of(&before, instant) != of(&after, instant) {
+                assert!(named.contains(&instant), "step {step}: {instant} was changed");
+            } else if named.contains(&instant) {
+                // A row that gave way to an equal one is one that was written.
+                let written = new.iter().any(|row| row.0 == instant);
+                let replaced = is_replace && !of(&before, instant).is_empty();
+                assert!(written || replaced, "step {step}: {instant} was not changed");
+            }
+        }
+        before = after;
+    }
 }
 
 #[tokio::test]

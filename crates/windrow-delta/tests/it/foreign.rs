@@ -10,7 +10,7 @@ use arrow::datatypes::{DataType, Field, Int32Type, Schema, TimeUnit};
 use datafusion::prelude::SessionContext;
 use deltalake_core::kernel::engine::arrow_conversion::TryIntoKernel;
 use deltalake_core::kernel::transaction::{CommitBuilder, TableReference};
-use deltalake_core::kernel::{Action, Add, EagerSnapshot, Remove, StructField, StructType};
+use deltalake_core::kernel::{Action, Add, AddCDCFile, EagerSnapshot, Remove, StructField, StructType};
 use deltalake_core::operations::create::CreateBuilder;
 use deltalake_core::protocol::{DeltaOperation, SaveMode};
 use deltalake_core::writer::{DeltaWriter, RecordBatchWriter};
@@ -19,14 +19,14 @@ use parquet::arrow::ArrowWriter;
 use tempfile::TempDir;
 use windrow_delta::{DeltaError, DeltaTable};
 use windrow_state::{SequenceRange, Watermarks};
-use windrow_table::{ReadBounds, SinkTable, SourceTable, TableSpec, Write};
+use windrow_table::{ReadBounds, SinkTable, SourceTable, TableError, TableSpec, Write};
 use windrow_time::InstantRange;
 
 use crate::fixture::{Table, commit_of, owned, read, read_latest, rows, touched};
 
 type Theirs = deltalake_core::DeltaTable;
 
-async fn theirs(folder: &TempDir) -> Theirs {
+pub(crate) async fn theirs(folder: &TempDir) -> Theirs {
     let url = url::Url::from_directory_path(folder.path()).unwrap();
     deltalake_core::open_table(url).await.unwrap()
 }
@@ -130,6 +130,45 @@ async fn what_another_writer_removes_is_a_rewrite() {
     commit_theirs(&table.folder, vec![Action::Add(back)]).await;
     assert_eq!(touched(&table.delta, &before).await, (vec![3], vec![]));
     assert_eq!(read_latest(&table.delta).await, owned(&[(1, "a"), (2, "b"), (3, "c")]));
+}
+
+#[tokio::test]
+async fn a_change_data_feed_says_what_changed() {
+    let table = Table::new().await;
+    table.append(&[(1, "a"), (2, "b"), (3, "c")]).await;
+    let before = table.append(&[(4, "d")]).await.at;
+    let old = adds(&table.folder).await;
+    let batch = |instants: &[i64], names: &[&str]| {
+        RecordBatch::try_from_iter([("ts", micros(instants)), ("host", hosts(names))]).unwrap()
+    };
+    // An update of one row rewrites the whole file, and says so.
+    let new = file_of(&table.folder, "new.parquet", &batch(&[1_000, 2_000, 3_000], &["a", "B", "c"]));
+    let feed = batch(&[2_000, 2_000], &["b", "B"]);
+    let kinds = hosts(&["update_preimage", "update_postimage"]);
+    let feed = RecordBatch::try_from_iter([
+        ("ts", Arc::clone(feed.column(0))),
+        ("host", Arc::clone(feed.column(1))),
+        ("_change_type", kinds),
+    ]);
+    let feed = file_of(&table.folder, "feed.parquet", &feed.unwrap());
+    let gone = old.iter().find(|add| add.stats.as_ref().unwrap().contains("\"numRecords\":3")).unwrap();
+    let cdc = AddCDCFile {
+        path: feed.path,
+        size: feed.size,
+        partition_values: feed.partition_values,
+        data_change: false,
+        tags: None,
+    };
+    let actions = vec![Action::Remove(remove_of(gone, true)), Action::Add(new), Action::Cdc(cdc)];
+    commit_theirs(&table.folder, actions).await;
+    for handle in [&table.delta, &table.open_again().await] {
+        assert_eq!(touched(handle, &before).await, (vec![], vec![2, 2]));
+        assert_eq!(read_latest(handle).await, owned(&[(1, "a"), (2, "B"), (3, "c"), (4, "d")]));
+    }
+    std::fs::remove_file(table.folder.path().join("feed.parquet")).unwrap();
+    let range = SequenceRange { after: before, upto: table.delta.watermarks().await.unwrap() };
+    let changes = table.delta.changes(&range, &|_| false).await;
+    assert!(matches!(changes, Err(TableError::Stale { .. })), "{changes:?}");
 }
 
 #[tokio::test]

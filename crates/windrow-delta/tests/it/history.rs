@@ -40,8 +40,8 @@ async fn every_version_is_read_as_it_was() {
         for upto in [0, 1, 2, 17, 41] {
             let expected: Vec<_> = (2..=upto as i64).map(|sequence| (sequence, "x")).collect();
             assert_eq!(read(handle, ReadBounds::Snapshot(at(upto))).await, owned(&expected), "{upto}");
-            let changes = handle.changes(&range(0, upto)).await.unwrap();
-            assert_eq!((changes.appended_rows(), changes.are_appends()), (expected.len() as u64, true));
+            let changes = handle.changes(&range(0, upto), &|_| false).await.unwrap();
+            assert_eq!((changes.appended_rows, changes.are_appends()), (expected.len() as u64, true));
         }
         assert_eq!(read(handle, ReadBounds::Snapshot(Watermarks::none())).await, vec![]);
         assert_eq!(read(handle, ReadBounds::Appended(range(3, 5))).await, owned(&[(4, "x"), (5, "x")]));
@@ -62,7 +62,7 @@ async fn every_version_is_read_as_it_was() {
             let scan = handle.scan(&bounds).await;
             assert!(matches!(scan, Err(TableError::Stale { asked: 43, oldest: 1, .. })), "{scan:?}");
         }
-        let changes = handle.changes(&range(40, 43)).await;
+        let changes = handle.changes(&range(40, 43), &|_| false).await;
         assert!(matches!(changes, Err(TableError::Stale { asked: 43, .. })), "{changes:?}");
     }
 }
@@ -89,8 +89,8 @@ async fn a_log_that_was_cut_is_read_from_its_checkpoint_on() {
         assert_eq!(handle.watermarks().await.unwrap(), at(104));
         assert_eq!(read_latest(handle).await, owned(&all));
         assert_eq!(read(handle, ReadBounds::Snapshot(at(101))).await.len(), 99);
-        assert_eq!(handle.changes(&range(100, 104)).await.unwrap().appended_rows(), 4);
-        let changes = handle.changes(&range(99, 104)).await;
+        assert_eq!(handle.changes(&range(100, 104), &|_| false).await.unwrap().appended_rows, 4);
+        let changes = handle.changes(&range(99, 104), &|_| false).await;
         assert!(matches!(changes, Err(TableError::Stale { asked: 99, oldest: 101, .. })), "{changes:?}");
         let scan = handle.scan(&ReadBounds::Snapshot(at(100))).await;
         assert!(matches!(scan, Err(TableError::Stale { asked: 100, oldest: 101, .. })), "{scan:?}");
@@ -117,7 +117,7 @@ async fn files_that_were_deleted_for_good_make_their_versions_stale() {
         let scan = table.delta.scan(&bounds).await;
         assert!(matches!(scan, Err(TableError::Stale { .. })), "{bounds:?}: {scan:?}");
     }
-    let changes = table.delta.changes(&range(3, 4)).await;
+    let changes = table.delta.changes(&range(3, 4), &|_| false).await;
     assert!(matches!(changes, Err(TableError::Stale { asked: 3, .. })), "{changes:?}");
     assert_eq!(read(&table.delta, ReadBounds::Appended(range(2, 3))).await, owned(&[(2, "b")]));
     assert_eq!(read_latest(&table.delta).await, owned(&[(3, "c")]));

@@ -5,6 +5,8 @@ mod committing;
 #[cfg(test)]
 mod conformance;
 #[cfg(test)]
+mod deletions;
+#[cfg(test)]
 mod fixture;
 #[cfg(test)]
 mod foreign;
@@ -12,6 +14,8 @@ mod foreign;
 mod history;
 #[cfg(test)]
 mod honoured;
+#[cfg(test)]
+mod mapping;
 #[cfg(test)]
 mod pruning;
 #[cfg(test)]

@@ -13,8 +13,9 @@ use datafusion::physical_plan::{ExecutionPlan, collect};
 use datafusion::prelude::{DataFrame, SessionConfig, SessionContext};
 use datafusion::scalar::ScalarValue;
 use windrow_delta::DeltaTable;
+use windrow_state::{DirtyMarks, SequenceRange, Watermarks};
 use windrow_table::{ReadBounds, SinkTable, SourceTable, TableSpec, Write};
-use windrow_time::InstantRange;
+use windrow_time::{InstantRange, Window};
 
 use crate::fixture::{Table, commit_of};
 
@@ -135,6 +136,35 @@ async fn row_groups_and_pages_of_other_times_are_not_read() {
             );
             assert!(found.rows_left_out_by_pages > 80_000, "{time_type} {filter}: {found:?}");
         }
+    }
+}
+
+#[tokio::test]
+async fn files_in_one_window_need_not_be_read_to_know_which() {
+    let table = Table::new().await;
+    for hour in 0..3_i64 {
+        let hours: Vec<_> = (0..10).map(|row| (hour * 3_600_000 + row, "h")).collect();
+        table.append(&hours).await;
+    }
+    for name in table.data_files() {
+        std::fs::write(table.folder.path().join(name), b"nothing to read").unwrap();
+    }
+    let delta = table.open_again().await;
+    let upto = delta.watermarks().await.unwrap();
+    let hour = Window::fixed(0, 3_600_000).unwrap();
+    let in_one = |range: InstantRange| hour.range_of(range.start()).end() >= range.end();
+    for (after, hours) in [(0, vec![0, 1, 2]), (1, vec![0, 1, 2]), (3, vec![2])] {
+        let range = SequenceRange { after: Watermarks::of(0, after), upto: upto.clone() };
+        let changes = delta.changes(&range, &in_one).await.unwrap();
+        assert_eq!((changes.appended_rows, changes.are_appends()), (hours.len() as u64 * 10, true));
+        let mut marks = DirtyMarks::default();
+        for array in &changes.appended {
+            marks.extend(hour.mark(array.as_ref()).unwrap().into_ranges());
+        }
+        let expected = InstantRange::new(hours[0] * 3_600_000, 3 * 3_600_000);
+        assert_eq!(marks.into_set().ranges(), [expected]);
+        let minute = |range: InstantRange| range.width().is_some_and(|width| width < 5);
+        assert!(delta.changes(&range, &minute).await.is_err(), "they would have to be read");
     }
 }
 

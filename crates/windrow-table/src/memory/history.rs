@@ -122,8 +122,12 @@ impl History {
         let instants = |segments: Vec<Arc<Segment>>| {
             segments.iter().filter_map(|segment| rows::instants_of(spec, &segment.batch)).collect()
         };
+        let count =
+            |segments: &[Arc<Segment>]| segments.iter().map(|segment| segment.batch.num_rows() as u64).sum();
         if after == 0 {
-            return Ok(Changes { appended: instants(self.snapshot(upto)?), rewritten: Vec::new() });
+            let segments = self.snapshot(upto)?;
+            let appended_rows = count(&segments);
+            return Ok(Changes { appended: instants(segments), appended_rows, rewritten: Vec::new() });
         }
         self.check_readable(after)?;
         self.check_readable(upto)?;
@@ -134,7 +138,8 @@ impl History {
                 && !self.compactions.contains(&entry.added)
         });
         let rewritten = self.rewrites_in(after, upto).flatten().cloned().collect();
-        Ok(Changes { appended: instants(appended), rewritten })
+        let appended_rows = count(&appended);
+        Ok(Changes { appended: instants(appended), appended_rows, rewritten })
     }
 
     fn rewrites_in(&self, after: Sequence, upto: Sequence) -> impl Iterator<Item = &Rewritten> {

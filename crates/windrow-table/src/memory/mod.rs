@@ -15,8 +15,8 @@ use windrow_time::InstantRange;
 use self::history::History;
 use self::scan::MemoryScan;
 use crate::{
-    Changes, Commit, Committed, CommittedProgress, ReadBounds, SinkTable, SourceTable, TableError, TableSpec,
-    overlapping_rows, rows,
+    Changes, Commit, Committed, CommittedProgress, InOneWindow, ReadBounds, SinkTable, SourceTable,
+    TableError, TableSpec, overlapping_rows, rows,
 };
 
 /// The one region of a table in memory.
@@ -81,7 +81,8 @@ impl SourceTable for MemoryTable {
         Ok(watermarks(self.history().newest()))
     }
 
-    async fn changes(&self, range: &SequenceRange) -> Result<Changes, TableError> {
+    // What a segment has is at hand: its ends say no more than it.
+    async fn changes(&self, range: &SequenceRange, _: InOneWindow<'_>) -> Result<Changes, TableError> {
         let (after, upto) = range.of_region(REGION);
         self.history().changes(&self.spec, after, upto)
     }
