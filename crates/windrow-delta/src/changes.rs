@@ -16,7 +16,7 @@ use windrow_time::InstantRange;
 use crate::file::DataFile;
 use crate::log::DeltaLog;
 use crate::reader::Reader;
-use crate::snapshot::{LogCommit, REGION};
+use crate::snapshot::LogCommit;
 
 /// How many files are asked for at once.
 const AT_ONCE: usize = 8;
@@ -28,7 +28,7 @@ pub(crate) async fn changes(
     range: &SequenceRange,
     in_one_window: InOneWindow<'_>,
 ) -> Result<Changes, TableError> {
-    let (after, upto) = range.of_region(REGION);
+    let (after, upto) = bounds(log, range)?;
     let touched = Touched { log, reader, after, in_one_window };
     if after == 0 {
         let (appended, appended_rows) = touched.rows(snapshot_files(log, upto).await?).await?;
@@ -141,12 +141,17 @@ impl Touched<'_> {
     }
 }
 
+fn bounds(log: &DeltaLog, range: &SequenceRange) -> Result<(Sequence, Sequence), TableError> {
+    let newest = log.newest();
+    Ok((newest.sequence_at(&range.after)?, newest.sequence_at(&range.upto)?))
+}
+
 /// The files that the commits in the range, all of them appends, added.
 pub(crate) async fn appended_files(
     log: &DeltaLog,
     range: &SequenceRange,
 ) -> Result<Vec<Arc<DataFile>>, TableError> {
-    let (after, upto) = range.of_region(REGION);
+    let (after, upto) = bounds(log, range)?;
     if after == 0 {
         return snapshot_files(log, upto).await;
     }
@@ -203,7 +208,7 @@ async fn present(
     let found: Vec<Option<Arc<DataFile>>> =
         stream::iter(files).map(look).buffered(AT_ONCE).try_collect().await?;
     let found: Option<Vec<_>> = found.into_iter().collect();
-    found.ok_or_else(|| TableError::Stale { region: REGION, asked, oldest: newest.sequence() })
+    found.ok_or_else(|| TableError::Stale { region: newest.region(), asked, oldest: newest.sequence() })
 }
 
 async fn look_for(

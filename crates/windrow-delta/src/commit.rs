@@ -18,7 +18,7 @@ use crate::file::DataFile;
 use crate::log::{DeltaLog, Published};
 use crate::progress;
 use crate::reader::Reader;
-use crate::snapshot::{KEPT, Snapshot, watermarks_of};
+use crate::snapshot::{KEPT, Snapshot};
 use crate::writer::{FileWriter, Layout, ROW_GROUP, ROWS_PER_FILE, Staged};
 
 /// How many other commits may come in between before a commit that can be on any state gives up.
@@ -59,7 +59,7 @@ impl Committer<'_> {
         if let Some(expected) = expected.as_ref().filter(|expected| **expected != base.watermarks()) {
             return Err(TableError::Conflict { expected: expected.clone(), found: base.watermarks() });
         }
-        let expected = expected.map(|_| base.version());
+        let expected = expected.map(|_| Arc::clone(&base));
         if matches!(write, Write::Compact) && small_files(&base, Pieces::LARGE).count() < 2 {
             return Ok(Committed { at: base.watermarks(), rows_added: 0, rows_removed: 0 });
         }
@@ -80,11 +80,11 @@ impl Committer<'_> {
         };
         crash_point!("delta::new-files-are-written");
         let change = Change { write: &write, removal, new_files, progress, pieces: Pieces::LARGE };
-        self.land(&change, expected).await
+        self.land(&change, expected.as_deref()).await
     }
 
     /// Brings the change into the log: on exactly the version expected, or on whatever is there.
-    async fn land(&self, change: &Change<'_>, expected: Option<u64>) -> Result<Committed, TableError> {
+    async fn land(&self, change: &Change<'_>, expected: Option<&Snapshot>) -> Result<Committed, TableError> {
         let store = self.log.object_store();
         let _turn = self.turn.lock().await;
         // Whether this is still the newest version, the storage says in the end.
@@ -111,7 +111,7 @@ impl Committer<'_> {
         }
         change.new_files.discard(store.as_ref()).await;
         let found = self.log.refresh().await?.watermarks();
-        let expected = expected.map_or_else(|| found.clone(), watermarks_of);
+        let expected = expected.map_or_else(|| found.clone(), Snapshot::watermarks);
         Err(TableError::Conflict { expected, found })
     }
 
@@ -137,8 +137,8 @@ impl Committer<'_> {
         }
     }
 
-    async fn attempt(&self, change: &Change<'_>, base: &Snapshot, expected: Option<u64>) -> Attempt {
-        if expected.is_some_and(|version| version != base.version()) {
+    async fn attempt(&self, change: &Change<'_>, base: &Snapshot, expected: Option<&Snapshot>) -> Attempt {
+        if expected.is_some_and(|expected| expected.watermarks() != base.watermarks()) {
             return Attempt::Lost;
         }
         let prepared = match self.prepare(change, base).await {

@@ -14,13 +14,13 @@ use deltalake_core::logstore::{
 use futures::TryStreamExt;
 use object_store::{ObjectStore, ObjectStoreExt};
 use uuid::Uuid;
-use windrow_state::Sequence;
+use windrow_state::{RegionId, Sequence};
 use windrow_table::{TableError, TableSpec};
 
 use crate::DeltaError;
 use crate::crash::crash_point;
 use crate::protocol::TableFacts;
-use crate::snapshot::{Declared, LogCommit, REGION, Snapshot, sequence_of};
+use crate::snapshot::{Declared, LogCommit, Snapshot, fnv, region_of, sequence_of};
 
 /// How many versions back a version is at hand without reading the log.
 const RECENT_VERSIONS: usize = 16;
@@ -42,19 +42,41 @@ pub(crate) struct DeltaLog {
 #[derive(Debug)]
 struct Recent {
     newest: Arc<Snapshot>,
+    /// The entry of the newest version, to tell whether it is still the same; `None` if it was never read.
+    entry: Option<SeenEntry>,
     older: VecDeque<Arc<Snapshot>>,
     commits: VecDeque<Arc<LogCommit>>,
 }
 
+/// An entry of the log, as it was when it was seen last.
+#[derive(Debug, Clone)]
+struct SeenEntry {
+    /// The hash of its text.
+    text: u64,
+    /// Its size, time and tag in the storage: with these as they were, it is not read again.
+    file: Option<(u64, i64, Option<String>)>,
+}
+
+/// What became of an entry of the log.
+enum Entry {
+    AsItWas,
+    /// It is gone, as it is when the log is cut off before a checkpoint.
+    Gone,
+    /// There is another text.
+    Other,
+}
+
 impl Recent {
-    fn of(newest: Arc<Snapshot>) -> Self {
-        Self { newest, older: VecDeque::new(), commits: VecDeque::new() }
+    fn of(newest: Arc<Snapshot>, text: Option<u64>) -> Self {
+        let entry = text.map(|text| SeenEntry { text, file: None });
+        Self { newest, entry, older: VecDeque::new(), commits: VecDeque::new() }
     }
 
     fn advance(&mut self, next: &Arc<Snapshot>, commit: Arc<LogCommit>) {
         if next.version() != self.newest.version() + 1 {
             return; // Somebody else was faster.
         }
+        self.entry = Some(SeenEntry { text: commit.text, file: None });
         let before = std::mem::replace(&mut self.newest, Arc::clone(next));
         self.older.push_back(before);
         self.commits.push_back(commit);
@@ -85,8 +107,9 @@ impl DeltaLog {
         let loaded = read_version(&store, None).await?;
         let facts = TableFacts::new(loaded.protocol(), loaded.metadata())?;
         let declared = Declared::new(declare(&facts)?, &facts)?;
-        let newest = Arc::new(Snapshot::loaded(&loaded, &declared)?);
-        Ok(Self { store, declared, recent: Mutex::new(Recent::of(newest)) })
+        let newest = Arc::new(Snapshot::loaded(&loaded, &declared, None)?);
+        let text = text_of(&store, newest.version()).await?;
+        Ok(Self { store, declared, recent: Mutex::new(Recent::of(newest, text)) })
     }
 
     pub(crate) fn declared(&self) -> &Declared {
@@ -114,28 +137,70 @@ impl DeltaLog {
 
     /// Reads the commits after the newest version that was read.
     pub(crate) async fn refresh(&self) -> Result<Arc<Snapshot>, TableError> {
-        let start = self.newest();
-        let mut newest = Arc::clone(&start);
+        let (mut newest, entry) = {
+            let recent = self.recent();
+            (Arc::clone(&recent.newest), recent.entry.clone())
+        };
+        // What was read last tells a log that goes on from one that was cut, or replaced.
+        match self.look_at(&newest, entry).await? {
+            Entry::AsItWas => {}
+            Entry::Gone => return self.reload(&newest, true).await,
+            Entry::Other => return self.reload(&newest, false).await,
+        }
         while let Some(commit) = self.read_commit(newest.version() + 1).await? {
             let next = Arc::new(newest.apply(&commit, &self.declared)?);
             self.recent().advance(&next, Arc::new(commit));
             newest = next;
         }
-        // Without a next commit, the last one tells a log that ends here from one that was cut, or replaced.
-        if newest.version() == start.version() && !self.has_commit(newest.version()).await? {
-            newest = self.reload(&newest).await?;
-        }
         Ok(newest)
     }
 
-    async fn reload(&self, known: &Snapshot) -> Result<Arc<Snapshot>, TableError> {
-        let newest = Arc::new(load(&self.store, None, &self.declared).await?);
-        if newest.version() < known.version() || newest.facts().id() != known.facts().id() {
-            let at = self.store.root_url();
-            let gone = DeltaError::Missing { location: at.to_string() };
-            return Err(TableError::storage("the Delta table was replaced by another one", gone));
+    /// Looks at the entry of a version.
+    async fn look_at(&self, snapshot: &Snapshot, seen: Option<SeenEntry>) -> Result<Entry, TableError> {
+        let version = snapshot.version();
+        let meta = match self.object_store().head(&commit_uri_from_version(Some(version))).await {
+            Ok(meta) => meta,
+            Err(object_store::Error::NotFound { .. }) => return Ok(Entry::Gone),
+            Err(error) => return Err(TableError::storage("the log of the Delta table", error)),
+        };
+        let Some(seen) = seen else { return Ok(Entry::AsItWas) };
+        let file = Some((meta.size, meta.last_modified.timestamp_micros(), meta.e_tag));
+        if seen.file == file {
+            return Ok(Entry::AsItWas);
         }
-        *self.recent() = Recent::of(Arc::clone(&newest));
+        match text_of(&self.store, version).await? {
+            None => Ok(Entry::Gone),
+            Some(text) if text == seen.text => {
+                let mut recent = self.recent();
+                if recent.newest.version() == version && recent.newest.region() == snapshot.region() {
+                    recent.entry = Some(SeenEntry { text, file });
+                }
+                Ok(Entry::AsItWas)
+            }
+            Some(_) => Ok(Entry::Other),
+        }
+    }
+
+    /// Reads the newest version anew. If that is not one that can have come after `known`, what is known of the table's
+    /// past is of another one.
+    async fn reload(&self, known: &Snapshot, may_be_cut: bool) -> Result<Arc<Snapshot>, TableError> {
+        let newest = load(&self.store, None, &self.declared, None).await?;
+        let text = text_of(&self.store, newest.version()).await?;
+        let (id, known_id) = (newest.facts().id(), known.facts().id());
+        let newest = if id != known_id {
+            newest
+        } else if may_be_cut && newest.version() >= known.version() {
+            newest.in_region(known.region())
+        } else {
+            let region = region_of(id, text);
+            newest.in_region(region)
+        };
+        if newest.region() != known.region() {
+            let at = self.store.root_url();
+            tracing::warn!(%at, "another Delta table is in the place of the one that was there");
+        }
+        let newest = Arc::new(newest);
+        *self.recent() = Recent::of(Arc::clone(&newest), text);
         Ok(newest)
     }
 
@@ -147,13 +212,15 @@ impl DeltaLog {
         if let Some(snapshot) = self.recent_version(version) {
             return Ok(snapshot);
         }
-        if version > self.refresh().await?.version() {
+        let newest = self.refresh().await?;
+        if version > newest.version() {
             return Err(self.stale(sequence_of(version)).await);
         }
+        let region = newest.region();
         if let Some(snapshot) = self.recent_version(version) {
             return Ok(snapshot);
         }
-        match load(&self.store, Some(version), &self.declared).await {
+        match load(&self.store, Some(version), &self.declared, Some(region)).await {
             Ok(snapshot) => Ok(Arc::new(snapshot)),
             Err(_) if self.oldest().await? > sequence_of(version) => {
                 Err(self.stale(sequence_of(version)).await)
@@ -184,21 +251,13 @@ impl DeltaLog {
             return Ok(None);
         };
         let actions = get_actions(version, &bytes).map_err(|error| TableError::storage(context(), error))?;
-        Ok(Some(LogCommit::new(version, actions, &self.declared)?))
-    }
-
-    async fn has_commit(&self, version: u64) -> Result<bool, TableError> {
-        match self.object_store().head(&commit_uri_from_version(Some(version))).await {
-            Ok(_) => Ok(true),
-            Err(object_store::Error::NotFound { .. }) => Ok(false),
-            Err(error) => Err(TableError::storage("the log of the Delta table", error)),
-        }
+        Ok(Some(LogCommit::new(version, fnv(&bytes), actions, &self.declared)?))
     }
 
     /// That what was asked for is not, or no longer, there.
     pub(crate) async fn stale(&self, asked: Sequence) -> TableError {
         match self.oldest().await {
-            Ok(oldest) => TableError::Stale { region: REGION, asked, oldest },
+            Ok(oldest) => TableError::Stale { region: self.newest().region(), asked, oldest },
             Err(error) => error,
         }
     }
@@ -243,7 +302,7 @@ impl DeltaLog {
             }
         }
         crash_point!("delta::log-entry-is-there");
-        let commit = LogCommit::new(version, actions, &self.declared)?;
+        let commit = LogCommit::new(version, fnv(&entry), actions, &self.declared)?;
         let next = Arc::new(base.apply(&commit, &self.declared)?);
         self.recent().advance(&next, Arc::new(commit));
         self.checkpoint(&next).await;
@@ -288,8 +347,16 @@ async fn load(
     store: &LogStoreRef,
     version: Option<u64>,
     declared: &Declared,
+    region: Option<RegionId>,
 ) -> Result<Snapshot, DeltaError> {
-    Snapshot::loaded(&read_version(store, version).await?, declared)
+    Snapshot::loaded(&read_version(store, version).await?, declared, region)
+}
+
+/// The hash of the text of a version's entry; `None` if the log no longer has it.
+async fn text_of(store: &LogStoreRef, version: u64) -> Result<Option<u64>, DeltaError> {
+    let entry = store.read_commit_entry(version).await;
+    let entry = entry.map_err(|error| DeltaError::storage("the log of the Delta table", error))?;
+    Ok(entry.map(|text| fnv(&text)))
 }
 
 async fn read_version(store: &LogStoreRef, version: Option<u64>) -> Result<EagerSnapshot, DeltaError> {

@@ -22,7 +22,7 @@ use windrow_state::{Progress, Sequence, Watermarks};
 use windrow_table::{CommittedProgress, TableError};
 
 use crate::log::DeltaLog;
-use crate::snapshot::{REGION, sequence_of};
+use crate::snapshot::{fnv, sequence_of};
 
 /// Bits of a number that tell the writers of one version apart.
 const RANDOM_BITS: u32 = 24;
@@ -67,7 +67,7 @@ pub(crate) async fn read(log: &DeltaLog, flow: &str) -> Result<Option<CommittedP
                 if record.flow != flow || record.sequence != sequence {
                     return Err(failed("its file is that of another commit".into()));
                 }
-                let at = Watermarks::of(REGION, sequence);
+                let at = Watermarks::of(snapshot.region(), sequence);
                 return Ok(Some(CommittedProgress { progress: record.progress, at }));
             }
             // Later commits may have made it superfluous since the log was read.
@@ -174,13 +174,6 @@ fn folder_name(flow: &str) -> String {
         name.push_str(&format!("={:016x}", fnv(flow.as_bytes())));
     }
     name
-}
-
-/// The hash FNV-1a, which is the same everywhere and always.
-fn fnv(bytes: &[u8]) -> u64 {
-    bytes
-        .iter()
-        .fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 #[cfg(test)]

@@ -5,24 +5,30 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow::datatypes::FieldRef;
 use deltalake_core::kernel::{Action, EagerSnapshot, Metadata, Protocol};
-use windrow_state::{Sequence, Watermarks};
-use windrow_table::TableSpec;
+use windrow_state::{RegionId, Sequence, Watermarks};
+use windrow_table::{TableError, TableSpec};
 
 use crate::DeltaError;
 use crate::file::DataFile;
 use crate::protocol::TableFacts;
 
-/// The one region of a Delta table.
-pub(crate) const REGION: u64 = 0;
+/// The one region of a Delta table: its identity, so that no sequence of it is taken for one of a table that was made anew
+/// at the same place. Where the log turns out to be another one under the same identity, `fork` tells the two apart.
+pub(crate) fn region_of(table_id: &str, fork: Option<u64>) -> RegionId {
+    let fork = fork.map(u64::to_le_bytes);
+    fnv(table_id.as_bytes().iter().chain(fork.as_ref().into_iter().flatten())) >> 32
+}
+
+/// The hash FNV-1a, which is the same everywhere and always.
+pub(crate) fn fnv<'a>(bytes: impl IntoIterator<Item = &'a u8>) -> u64 {
+    bytes
+        .into_iter()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
 
 /// The sequence of a version: sequence 0 is before the table was made, by version 0.
 pub(crate) const fn sequence_of(version: u64) -> Sequence {
     version + 1
-}
-
-/// The watermarks of a version.
-pub(crate) fn watermarks_of(version: u64) -> Watermarks {
-    Watermarks::of(REGION, sequence_of(version))
 }
 
 /// What a table is declared to be, as every version of it has to be.
@@ -91,6 +97,7 @@ impl LoadedTxns {
 /// A version of a table.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
+    region: RegionId,
     version: u64,
     facts: Arc<TableFacts>,
     files: Vec<Arc<DataFile>>,
@@ -100,8 +107,12 @@ pub(crate) struct Snapshot {
 }
 
 impl Snapshot {
-    /// The version that `loaded` is.
-    pub(crate) fn loaded(loaded: &EagerSnapshot, declared: &Declared) -> Result<Self, DeltaError> {
+    /// The version that `loaded` is, in the region of the table unless another one is given.
+    pub(crate) fn loaded(
+        loaded: &EagerSnapshot,
+        declared: &Declared,
+        region: Option<RegionId>,
+    ) -> Result<Self, DeltaError> {
         let facts = TableFacts::new(loaded.protocol(), loaded.metadata())?;
         declared.check(&facts)?;
         let log_data = loaded
@@ -122,6 +133,7 @@ impl Snapshot {
             files.push(Arc::new(DataFile::added(&add, declared)?));
         }
         Ok(Self {
+            region: region.unwrap_or_else(|| region_of(facts.id(), None)),
             version: loaded.version(),
             facts: Arc::new(facts),
             files,
@@ -157,11 +169,30 @@ impl Snapshot {
             Arc::make_mut(&mut later_txns).extend(commit.txns.iter().cloned());
         }
         let loaded_txns = Arc::clone(&self.loaded_txns);
-        Ok(Self { version: commit.version, facts, files, later_txns, loaded_txns })
+        Ok(Self { region: self.region, version: commit.version, facts, files, later_txns, loaded_txns })
+    }
+
+    pub(crate) fn in_region(self, region: RegionId) -> Self {
+        Self { region, ..self }
+    }
+
+    pub(crate) fn region(&self) -> RegionId {
+        self.region
     }
 
     pub(crate) fn version(&self) -> u64 {
         self.version
+    }
+
+    /// The sequence that watermarks name; 0 where they name nothing.
+    ///
+    /// # Errors
+    /// [`TableError::Stale`] when they are those of another table.
+    pub(crate) fn sequence_at(&self, watermarks: &Watermarks) -> Result<Sequence, TableError> {
+        match watermarks.iter().find(|(region, _)| *region != self.region) {
+            None => Ok(watermarks.get(self.region)),
+            Some((region, asked)) => Err(TableError::Stale { region, asked, oldest: self.sequence() }),
+        }
     }
 
     pub(crate) fn sequence(&self) -> Sequence {
@@ -169,7 +200,7 @@ impl Snapshot {
     }
 
     pub(crate) fn watermarks(&self) -> Watermarks {
-        watermarks_of(self.version)
+        Watermarks::of(self.region, self.sequence())
     }
 
     pub(crate) fn facts(&self) -> &TableFacts {
@@ -226,6 +257,8 @@ pub(crate) struct Changed {
 #[derive(Debug)]
 pub(crate) struct LogCommit {
     version: u64,
+    /// The hash of its text.
+    pub(crate) text: u64,
     added: Vec<Changed>,
     removed: Vec<Changed>,
     change_feed: Vec<Arc<DataFile>>,
@@ -237,11 +270,13 @@ pub(crate) struct LogCommit {
 impl LogCommit {
     pub(crate) fn new(
         version: u64,
+        text: u64,
         actions: impl IntoIterator<Item = Action>,
         declared: &Declared,
     ) -> Result<Self, DeltaError> {
         let mut commit = Self {
             version,
+            text,
             added: Vec::new(),
             removed: Vec::new(),
             change_feed: Vec::new(),

@@ -9,7 +9,7 @@ use deltalake_core::kernel::transaction::TransactionError;
 use deltalake_core::kernel::{Action, CommitInfo, StructType, new_metadata};
 use deltalake_core::logstore::CommitOrBytes;
 use uuid::Uuid;
-use windrow_state::{SequenceRange, Watermarks};
+use windrow_state::{RegionId, SequenceRange, Watermarks};
 use windrow_table::{
     Changes, Commit, Committed, CommittedProgress, InOneWindow, ReadBounds, SinkTable, SourceTable,
     TableError, TableSpec, overlapping_rows,
@@ -22,15 +22,16 @@ use crate::log::{DeltaLog, entry_of};
 use crate::protocol::protocol_for;
 use crate::reader::Reader;
 use crate::scan::FileScan;
-use crate::snapshot::REGION;
 use crate::types::stored_schema;
 use crate::writer::Layout;
 use crate::{DeltaError, Location, progress};
 
 /// A Delta Lake table.
 ///
-/// It has one region, and a version is a sequence: version 0, which makes the table, is sequence 1. Others may read
-/// and write the table at the same time, with Windrow or with anything else that writes Delta.
+/// It has one region, which stands for its identity, and a version is a sequence: version 0, which makes the table, is
+/// sequence 1. Others may read and write the table at the same time, with Windrow or with anything else that writes
+/// Delta. A table that takes the place of this one, made anew or put back from a backup, is noticed: what is asked of
+/// it by watermarks from before is [stale](TableError::Stale).
 ///
 /// A handle keeps what it has read of the log; it is cheap to ask again and again, and to commit with.
 #[derive(Debug)]
@@ -120,6 +121,12 @@ impl DeltaTable {
         Ok(Self { log, reader, layout, turn: tokio::sync::Mutex::default() })
     }
 
+    /// The region that the table's watermarks are of.
+    #[must_use]
+    pub fn region(&self) -> RegionId {
+        self.log.newest().region()
+    }
+
     /// Where the table is.
     #[must_use]
     pub fn url(&self) -> &url::Url {
@@ -148,7 +155,10 @@ impl SourceTable for DeltaTable {
     async fn scan(&self, bounds: &ReadBounds) -> Result<Arc<dyn TableProvider>, TableError> {
         let files = match bounds {
             ReadBounds::Latest => self.log.refresh().await?.files().to_vec(),
-            ReadBounds::Snapshot(at) => snapshot_files(&self.log, at.get(REGION)).await?,
+            ReadBounds::Snapshot(at) => {
+                let at = self.log.newest().sequence_at(at)?;
+                snapshot_files(&self.log, at).await?
+            }
             ReadBounds::Appended(range) => appended_files(&self.log, range).await?,
         };
         Ok(Arc::new(FileScan::new(Arc::clone(&self.reader), files)))

@@ -16,7 +16,7 @@ use windrow_table::{Commit, ReadBounds, RowStream, SinkTable, SourceTable, Table
 use windrow_time::InstantRange;
 
 use crate::fixture::{
-    Table, commit_of, data_files, instants, owned, read, read_latest, rows, schema, spec,
+    Table, at, commit_of, data_files, instants, owned, read, read_latest, rows, schema, spec,
     stream as one_stream, touched,
 };
 
@@ -41,21 +41,21 @@ fn after(doing: impl Future<Output = ()> + Send + 'static, batch: RecordBatch) -
 #[tokio::test]
 async fn rows_and_progress_are_there_when_the_table_is_opened_again() {
     let table = Table::new().await;
-    let mut at = Vec::new();
+    let mut commits = Vec::new();
     for (flow, upto) in [("one", 1), ("Two \"ü\"", 2), ("one", 3)] {
         let mut commit = commit_of(Write::Append, rows(&[(upto as i64, flow)]));
         commit.progress = Some((flow.into(), progress(upto)));
-        at.push(table.delta.commit(commit).await.unwrap().at);
+        commits.push(table.delta.commit(commit).await.unwrap().at);
     }
     for _ in 0..2 {
         let opened = table.open_again().await;
         assert_eq!(read_latest(&opened).await, owned(&[(1, "one"), (2, "Two \"ü\""), (3, "one")]));
         let one = opened.progress("one").await.unwrap().unwrap();
-        assert_eq!((one.progress, one.at), (progress(3), at[2].clone()));
+        assert_eq!((one.progress, one.at), (progress(3), commits[2].clone()));
         let two = opened.progress("Two \"ü\"").await.unwrap().unwrap();
-        assert_eq!((two.progress, two.at), (progress(2), at[1].clone()));
+        assert_eq!((two.progress, two.at), (progress(2), commits[1].clone()));
         assert_eq!(opened.progress("TWO").await.unwrap(), None);
-        assert_eq!(opened.watermarks().await.unwrap(), Watermarks::of(0, 4));
+        assert_eq!(opened.watermarks().await.unwrap(), at(&opened, 4));
     }
 }
 
@@ -69,7 +69,7 @@ async fn one_handle_sees_what_another_commits() {
     let done = table.delta.commit(commit).await.unwrap();
     assert_eq!(other.watermarks().await.unwrap(), done.at);
     assert_eq!(read_latest(&other).await, owned(&[(1, "a")]));
-    assert_eq!(touched(&other, &Watermarks::of(0, 1)).await, (vec![1], vec![]));
+    assert_eq!(touched(&other, &at(&other, 1)).await, (vec![1], vec![]));
     assert_eq!(other.progress("f").await.unwrap().unwrap().progress, progress(7));
     other.commit(commit_of(Write::Append, rows(&[(2, "b")]))).await.unwrap();
     assert_eq!(read_latest(&table.delta).await, owned(&[(1, "a"), (2, "b")]));
@@ -118,12 +118,12 @@ async fn appends_of_many_handles_all_land() {
     }
     let expected: Vec<_> = (0..32).map(|instant| (instant, "x")).collect();
     assert_eq!(read_latest(&table.delta).await, owned(&expected));
-    assert_eq!(table.delta.watermarks().await.unwrap(), Watermarks::of(0, 33));
+    assert_eq!(table.delta.watermarks().await.unwrap(), at(&table.delta, 33));
     let mut sequences = Vec::new();
     for handle in 0..4 {
         let found = table.delta.progress(&format!("flow {handle}")).await.unwrap().unwrap();
         assert_eq!(found.progress, progress(7));
-        sequences.push(found.at.get(0));
+        sequences.push(found.at.get(table.delta.region()));
     }
     assert!(sequences.contains(&33), "the last commit was one of theirs: {sequences:?}");
 }
@@ -175,7 +175,7 @@ async fn a_commit_that_expects_what_is_no_more_leaves_no_file() {
         };
         let result = delta.commit(commit).await;
         let Err(TableError::Conflict { expected, found }) = result else { panic!("{result:?}") };
-        assert_eq!((expected, found), (base, Watermarks::of(0, 3)));
+        assert_eq!((expected, found), (base, at(&delta, 3)));
         assert_eq!(read_latest(&delta).await, owned(&[(1, "a"), (2, "b")]));
         assert_eq!(delta.progress("f").await.unwrap(), None);
         assert_eq!(data_files(folder.path()).len(), 2);
@@ -202,7 +202,7 @@ async fn a_stream_that_fails_leaves_no_file() {
     assert!(matches!(result, Err(TableError::Query(_))), "{result:?}");
     assert!(seen.load(Ordering::Relaxed), "a full file was written before the stream failed");
     assert_eq!(table.data_files(), Vec::<String>::new());
-    assert_eq!(table.delta.watermarks().await.unwrap(), Watermarks::of(0, 1));
+    assert_eq!(table.delta.watermarks().await.unwrap(), at(&table.delta, 1));
 }
 
 #[tokio::test]
@@ -231,7 +231,10 @@ async fn rows_that_do_not_fit_are_refused() {
     }
     let narrow = batch(Arc::new(Int32Array::from(vec![1, 2]))).project(&[0]).unwrap();
     assert!(matches!(table.delta.commit(commit_of(Write::Append, narrow)).await, Err(TableError::Schema(_))));
-    assert_eq!((table.data_files().len(), table.delta.watermarks().await.unwrap().get(0)), (0, 1));
+    assert_eq!(
+        (table.data_files().len(), table.delta.watermarks().await.unwrap().get(table.delta.region())),
+        (0, 1)
+    );
     let fits = batch(Arc::new(Int32Array::from(vec![1, 2])));
     assert_eq!(table.delta.commit(commit_of(Write::Append, fits)).await.unwrap().rows_added, 2);
     // A time index may be NULL where the column may: no range of time has such a row.
@@ -278,7 +281,7 @@ async fn what_stays_of_several_files_goes_into_one() {
     let found: Vec<i64> = batches.iter().flat_map(|batch| instants(batch.column(0).as_ref())).collect();
     assert_eq!(found, [0, 0, 0, 0, 0, 96, 97, 98, 99, 100]);
     // What stays is not touched, though it is in another file now.
-    assert_eq!(touched(&table.delta, &Watermarks::of(0, 6)).await, (vec![], vec![1, 2, 3, 4, 5]));
+    assert_eq!(touched(&table.delta, &at(&table.delta, 6)).await, (vec![], vec![1, 2, 3, 4, 5]));
 }
 
 #[tokio::test]
@@ -341,7 +344,7 @@ async fn many_rows_become_several_files_of_neighbouring_times() {
     // Only the file with the window is rewritten, into smaller ones.
     let done = table.delta.commit(commit_of(replace(1_200_000, 1_200_010), rows(&[]))).await.unwrap();
     assert_eq!(done.rows_removed, 10);
-    let (_, rewritten) = touched(&table.delta, &Watermarks::of(0, 2)).await;
+    let (_, rewritten) = touched(&table.delta, &at(&table.delta, 2)).await;
     assert!(!rewritten.contains(&5) && rewritten.contains(&1_200_005));
     assert_eq!(table.data_files().len(), 2 + 4);
 }
@@ -406,7 +409,7 @@ async fn many_small_files_are_put_together_by_the_commits_themselves() {
         }
         all.push(row);
     }
-    let newest = table.delta.watermarks().await.expect("watermarks").get(0);
+    let newest = table.delta.watermarks().await.expect("watermarks").get(table.delta.region());
     assert!(newest > 150, "some commits were compactions: {newest}");
     let active = crate::foreign::adds(&table.folder).await.len();
     assert!(active < 70, "{active} files");

@@ -13,7 +13,7 @@ use windrow_state::Watermarks;
 use windrow_table::{ReadBounds, SinkTable, SourceTable, TableError, Write};
 use windrow_time::InstantRange;
 
-use crate::fixture::{Table, commit_of, put_into_log, read, read_latest, rows, touched};
+use crate::fixture::{Table, at, commit_of, put_into_log, read, read_latest, rows, touched};
 
 const MAGIC: u32 = 1_681_511_377;
 
@@ -93,7 +93,7 @@ impl Marked {
     }
 
     fn at(&self) -> Watermarks {
-        Watermarks::of(0, self.version + 1)
+        at(&self.table.delta, self.version + 1)
     }
 }
 
@@ -166,7 +166,7 @@ async fn only_rows_whose_mark_changed_are_touched() {
         before = deleted;
     }
     // Over several commits, whatever changed in between is touched.
-    let (appended, rewritten) = touched(&idle, &Watermarks::of(0, 2)).await;
+    let (appended, rewritten) = touched(&idle, &at(&idle, 2)).await;
     assert!(appended.is_empty() && rewritten.len() > 100);
     // The file goes: what was marked was not there any more.
     let at = marked.at();

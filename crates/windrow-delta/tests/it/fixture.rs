@@ -81,6 +81,11 @@ pub(crate) fn data_files(folder: &Path) -> Vec<String> {
     names.filter(|name| name.ends_with(".parquet")).collect()
 }
 
+/// A sequence of a table.
+pub(crate) fn at(table: &DeltaTable, sequence: u64) -> Watermarks {
+    Watermarks::of(table.region(), sequence)
+}
+
 pub(crate) async fn read(table: &DeltaTable, bounds: ReadBounds) -> Vec<(i64, String)> {
     let provider = table.scan(&bounds).await.unwrap();
     let batches = SessionContext::new().read_table(provider).unwrap().collect().await.unwrap();

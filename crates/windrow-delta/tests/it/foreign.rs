@@ -18,11 +18,11 @@ use futures::TryStreamExt;
 use parquet::arrow::ArrowWriter;
 use tempfile::TempDir;
 use windrow_delta::{DeltaError, DeltaTable};
-use windrow_state::{SequenceRange, Watermarks};
+use windrow_state::SequenceRange;
 use windrow_table::{ReadBounds, SinkTable, SourceTable, TableError, TableSpec, Write};
 use windrow_time::InstantRange;
 
-use crate::fixture::{Table, commit_of, owned, read, read_latest, rows, touched};
+use crate::fixture::{Table, at, commit_of, owned, read, read_latest, rows, touched};
 
 type Theirs = deltalake_core::DeltaTable;
 
@@ -94,12 +94,12 @@ async fn a_compaction_touches_nothing() {
     actions.push(Action::Add(compacted));
     commit_theirs(&table.folder, actions).await;
     for handle in [&table.delta, &table.open_again().await] {
-        assert_eq!(handle.watermarks().await.unwrap(), Watermarks::of(0, 4));
+        assert_eq!(handle.watermarks().await.unwrap(), at(handle, 4));
         assert_eq!(touched(handle, &before).await, (vec![], vec![]));
         assert_eq!(read_latest(handle).await, owned(&[(1, "a"), (2, "b")]));
-        let range = SequenceRange { after: Watermarks::of(0, 2), upto: Watermarks::of(0, 4) };
+        let range = SequenceRange { after: at(handle, 2), upto: at(handle, 4) };
         assert_eq!(read(handle, ReadBounds::Appended(range)).await, owned(&[(2, "b")]));
-        assert_eq!(touched(handle, &Watermarks::of(0, 1)).await, (vec![1, 2], vec![]));
+        assert_eq!(touched(handle, &at(handle, 1)).await, (vec![1, 2], vec![]));
         // Of that file nothing is known without reading it.
         assert_eq!(
             handle.scan(&ReadBounds::Latest).await.unwrap().statistics().unwrap().num_rows.get_value(),
@@ -292,7 +292,7 @@ async fn a_partitioned_table_is_read_and_not_written() {
     let all = context.sql("SELECT * FROM t").await.unwrap();
     let names: Vec<_> = all.schema().fields().iter().map(|field| field.name().clone()).collect();
     assert_eq!(names, ["day", "ts", "host name", "n"]);
-    assert_eq!(touched(&table, &Watermarks::of(0, 1)).await.0, vec![1, 3, 86_400_000_000, 86_400_000_001]);
+    assert_eq!(touched(&table, &at(&table, 1)).await.0, vec![1, 3, 86_400_000_000, 86_400_000_001]);
     let none = RecordBatch::new_empty(table.spec().schema().clone());
     let error = table.commit(commit_of(Write::Append, none)).await.unwrap_err();
     assert!(format!("{error:?}").contains("partitioned"), "{error}");
@@ -338,7 +338,7 @@ async fn the_columns_of_a_table_are_discovered() {
     ])));
     let expected = expected.unwrap().with_time_index("ts").unwrap().with_primary_key(&["host"]).unwrap();
     assert_eq!(found.spec(), &expected);
-    assert_eq!(touched(&found, &Watermarks::of(0, 1)).await, (vec![1_000], vec![]));
+    assert_eq!(touched(&found, &at(&found, 1)).await, (vec![1_000], vec![]));
     for (time_index, key) in [(Some("host"), "host"), (Some("nothing"), "host"), (None, "nothing")] {
         let error = DeltaTable::discover(table.folder.path(), time_index, &[key]).await.unwrap_err();
         assert!(matches!(error, DeltaError::Spec(_)), "{error}");

@@ -6,10 +6,10 @@ use arrow::array::{ArrayRef, Int32Array, RecordBatch, StringArray, TimestampMicr
 use datafusion::prelude::SessionContext;
 use tempfile::TempDir;
 use windrow_delta::DeltaTable;
-use windrow_state::{SequenceRange, Watermarks};
+use windrow_state::SequenceRange;
 use windrow_table::{ReadBounds, SinkTable, SourceTable, TableError, Write};
 
-use crate::fixture::{Table, commit_of, owned, put_into_log, read, read_latest, rows};
+use crate::fixture::{Table, at, commit_of, owned, put_into_log, read, read_latest, rows};
 
 /// What a commit puts into the log of the table in a folder.
 type ToLog<'a> = &'a dyn Fn(&TempDir) -> Vec<serde_json::Value>;
@@ -72,7 +72,7 @@ async fn a_table_that_begins_to_use_what_is_not_honoured_is_no_longer_read() {
         let opened = DeltaTable::open(table.folder.path(), table.delta.spec().clone()).await;
         assert!(opened.is_err(), "{word}");
         // What was committed before is what it was.
-        let range = SequenceRange { after: Watermarks::of(0, 1), upto: Watermarks::of(0, 2) };
+        let range = SequenceRange { after: at(&table.delta, 1), upto: at(&table.delta, 2) };
         assert_eq!(read(&table.delta, ReadBounds::Appended(range)).await, owned(&[(1, "a")]), "{word}");
     }
 }

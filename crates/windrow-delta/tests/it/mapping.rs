@@ -13,11 +13,10 @@ use parquet::arrow::{ArrowWriter, PARQUET_FIELD_ID_META_KEY};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use windrow_delta::DeltaTable;
-use windrow_state::Watermarks;
 use windrow_table::{ReadBounds, SinkTable, SourceTable, Write};
 use windrow_time::InstantRange;
 
-use crate::fixture::{commit_of, put_into_log, touched};
+use crate::fixture::{at, commit_of, put_into_log, touched};
 
 /// A column of a table: its name, its type, its id, and the name that files have it by.
 type Column = (&'static str, Value, i64, &'static str);
@@ -144,7 +143,7 @@ async fn columns_are_found_by_the_names_or_the_ids_that_files_have_them_by() {
                 let sql = format!("SELECT host FROM t WHERE {condition} ORDER BY ts");
                 assert_eq!(query(handle, &sql).await, expected, "{mode}: {condition}");
             }
-            assert_eq!(touched(handle, &Watermarks::of(0, 2)).await, (vec![3_000_000], vec![]));
+            assert_eq!(touched(handle, &at(handle, 2)).await, (vec![3_000_000], vec![]));
         }
         // The statistics are found, too: a file that has no such row counts nothing.
         let before = InstantRange::new(0, 1_000_000);

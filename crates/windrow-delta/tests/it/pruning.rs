@@ -13,11 +13,11 @@ use datafusion::physical_plan::{ExecutionPlan, collect};
 use datafusion::prelude::{DataFrame, SessionConfig, SessionContext};
 use datafusion::scalar::ScalarValue;
 use windrow_delta::DeltaTable;
-use windrow_state::{DirtyMarks, SequenceRange, Watermarks};
+use windrow_state::{DirtyMarks, SequenceRange};
 use windrow_table::{ReadBounds, SinkTable, SourceTable, TableSpec, Write};
 use windrow_time::{InstantRange, Window};
 
-use crate::fixture::{Table, commit_of};
+use crate::fixture::{Table, at, commit_of};
 
 const GROUP: i64 = 128 << 10;
 
@@ -154,7 +154,7 @@ async fn files_in_one_window_need_not_be_read_to_know_which() {
     let hour = Window::fixed(0, 3_600_000).unwrap();
     let in_one = |range: InstantRange| hour.range_of(range.start()).end() >= range.end();
     for (after, hours) in [(0, vec![0, 1, 2]), (1, vec![0, 1, 2]), (3, vec![2])] {
-        let range = SequenceRange { after: Watermarks::of(0, after), upto: upto.clone() };
+        let range = SequenceRange { after: at(&delta, after), upto: upto.clone() };
         let changes = delta.changes(&range, &in_one).await.unwrap();
         assert_eq!((changes.appended_rows, changes.are_appends()), (hours.len() as u64 * 10, true));
         let mut marks = DirtyMarks::default();
