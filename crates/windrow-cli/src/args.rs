@@ -34,6 +34,9 @@ pub(crate) struct RunArguments {
     /// Keep tables, flows and their progress in this directory, and go on from what is there; else all is in memory.
     #[arg(long, value_name = "DIR")]
     pub(crate) data_dir: Option<PathBuf>,
+    /// Make new tables in this folder, or under this URL of an object store, and not in the data directory.
+    #[arg(long, value_name = "LOCATION", requires = "data_dir")]
+    pub(crate) tables: Option<String>,
     /// End once every flow has nothing left to do (this is the default).
     #[arg(long, conflicts_with = "watch")]
     pub(crate) until_idle: bool,
@@ -56,6 +59,9 @@ pub(crate) struct SqlArguments {
     /// Keep tables, flows and their progress in this directory, and go on from what is there; else all is in memory.
     #[arg(long, value_name = "DIR")]
     pub(crate) data_dir: Option<PathBuf>,
+    /// Make new tables in this folder, or under this URL of an object store, and not in the data directory.
+    #[arg(long, value_name = "LOCATION", requires = "data_dir")]
+    pub(crate) tables: Option<String>,
     /// How rows are printed; with csv and json, only rows go to standard output.
     #[arg(long, value_enum, default_value_t)]
     pub(crate) output: Output,

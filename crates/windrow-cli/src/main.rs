@@ -66,17 +66,19 @@ fn start_logging() {
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
 }
 
-async fn open(data_dir: Option<&Path>) -> Result<Engine, Failure> {
-    match data_dir {
-        Some(dir) => Engine::open(dir).await.map_err(Failure::Engine),
-        None => Ok(Engine::in_memory()),
+async fn open(data_dir: Option<&Path>, tables: Option<&str>) -> Result<Engine, Failure> {
+    let Some(dir) = data_dir else { return Ok(Engine::in_memory()) };
+    let mut builder = Engine::builder();
+    if let Some(location) = tables {
+        builder = builder.tables_at(location);
     }
+    builder.open(dir).await.map_err(Failure::Engine)
 }
 
 async fn run_file(arguments: &RunArguments) -> Result<(), Failure> {
     let text = std::fs::read_to_string(&arguments.file)
         .map_err(|error| Failure::File(arguments.file.display().to_string(), error))?;
-    let engine = open(arguments.data_dir.as_deref()).await?;
+    let engine = open(arguments.data_dir.as_deref(), arguments.tables.as_deref()).await?;
     let progress = Progress::over(&text);
     let printer = Printer::new(arguments.output, progress.clone());
     engine.on_refresh(printer.refresh_listener());
@@ -104,7 +106,7 @@ async fn watch(engine: &Engine, printer: &Printer) -> Result<(), Failure> {
 }
 
 async fn run_sql(arguments: &SqlArguments) -> Result<(), Failure> {
-    let engine = open(arguments.data_dir.as_deref()).await?;
+    let engine = open(arguments.data_dir.as_deref(), arguments.tables.as_deref()).await?;
     let progress = Progress::hidden();
     let printer = Printer::new(arguments.output, progress.clone());
     let mut script = Script { engine: &engine, printer: &printer, progress: &progress, manual: false };

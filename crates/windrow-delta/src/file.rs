@@ -102,6 +102,12 @@ impl DataFile {
         &self.location
     }
 
+    /// Everything that has to be there for its rows to be read.
+    pub(crate) fn locations(&self) -> impl Iterator<Item = Path> {
+        let deletions = self.deletions.as_ref().and_then(|deletions| deletions.location());
+        std::iter::once(self.location.clone()).chain(deletions)
+    }
+
     /// How many rows of the table it has, if that is known.
     pub(crate) fn rows(&self) -> Option<u64> {
         let deleted = self.deletions.as_ref().map_or(0, |deletions| deletions.len());

@@ -52,6 +52,7 @@
 
 mod adapter;
 mod changes;
+mod cleanup;
 mod commit;
 mod convert;
 mod crash;

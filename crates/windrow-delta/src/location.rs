@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use deltalake_core::logstore::{LogStoreRef, StorageConfig, default_logstore};
-use futures::StreamExt;
+use futures::{StreamExt, TryStreamExt};
 use object_store::prefix::PrefixStore;
 use object_store::{ObjectStore, parse_url_opts};
 use url::Url;
@@ -37,6 +37,26 @@ impl Location {
     pub fn with_option(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
         self.options.insert(key.into(), value.into());
         self
+    }
+
+    /// Deletes the table, and everything else that is there.
+    ///
+    /// # Errors
+    /// When the storage fails. Where nothing is, nothing is to be done.
+    pub async fn delete(&self) -> Result<(), DeltaError> {
+        let failed = |error: Box<dyn std::error::Error + Send + Sync>| {
+            DeltaError::storage(format!("deleting {self}"), error)
+        };
+        if let Some(path) = self.path()? {
+            return match std::fs::remove_dir_all(path) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(failed(error.into())),
+                _ => Ok(()),
+            };
+        }
+        let store = self.storage()?.object_store(None);
+        let files = store.list(None).map_ok(|file| file.location).boxed();
+        store.delete_stream(files).try_collect::<Vec<_>>().await.map_err(|error| failed(error.into()))?;
+        Ok(())
     }
 
     /// The storage of the table; a folder on disk is made.
@@ -106,6 +126,10 @@ impl Location {
     fn url_of(&self, path: &Path) -> Result<Url, DeltaError> {
         // One name for one place, whatever links lead there.
         let path = std::fs::canonicalize(path).map_err(|error| self.invalid(error.to_string()))?;
+        if path.to_string_lossy().contains('%') {
+            // What lists and reads the log decodes names once more than it encodes them.
+            return Err(self.invalid("tables cannot be below a folder whose name has a percent sign".into()));
+        }
         Url::from_directory_path(path).map_err(|()| self.invalid("it is no absolute path".into()))
     }
 

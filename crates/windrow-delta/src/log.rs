@@ -18,6 +18,7 @@ use windrow_state::{RegionId, Sequence};
 use windrow_table::{TableError, TableSpec};
 
 use crate::DeltaError;
+use crate::cleanup::{self, Holds};
 use crate::crash::crash_point;
 use crate::protocol::TableFacts;
 use crate::snapshot::{Declared, LogCommit, Snapshot, fnv, region_of, sequence_of};
@@ -35,6 +36,7 @@ const RECENT_COMMITS: usize = 256;
 pub(crate) struct DeltaLog {
     store: LogStoreRef,
     declared: Declared,
+    holds: Holds,
     // Held only to look at or to exchange values, never while the storage is asked.
     recent: Mutex<Recent>,
 }
@@ -109,11 +111,16 @@ impl DeltaLog {
         let declared = Declared::new(declare(&facts)?, &facts)?;
         let newest = Arc::new(Snapshot::loaded(&loaded, &declared, None)?);
         let text = text_of(&store, newest.version()).await?;
-        Ok(Self { store, declared, recent: Mutex::new(Recent::of(newest, text)) })
+        Ok(Self { store, declared, holds: Holds::default(), recent: Mutex::new(Recent::of(newest, text)) })
     }
 
     pub(crate) fn declared(&self) -> &Declared {
         &self.declared
+    }
+
+    /// What clean-up has to leave.
+    pub(crate) fn holds(&self) -> &Holds {
+        &self.holds
     }
 
     /// The table's own part of the storage.
@@ -305,24 +312,40 @@ impl DeltaLog {
         let commit = LogCommit::new(version, fnv(&entry), actions, &self.declared)?;
         let next = Arc::new(base.apply(&commit, &self.declared)?);
         self.recent().advance(&next, Arc::new(commit));
-        self.checkpoint(&next).await;
+        // That one of these fails costs only time and space.
+        if next.version().is_multiple_of(next.facts().checkpoint_interval())
+            && let Err(error) = self.checkpoint(&next).await
+        {
+            tracing::warn!(%error, version, "the log has no new checkpoint, or what is old was not deleted");
+        }
         Ok(Published::At(next))
     }
 
-    /// Writes a checkpoint where one is due. That it fails costs only time, when the table is opened next.
-    async fn checkpoint(&self, snapshot: &Snapshot) {
-        if !snapshot.version().is_multiple_of(snapshot.facts().checkpoint_interval()) {
-            return;
-        }
+    /// Writes a checkpoint of a version, and deletes what is no longer needed.
+    async fn checkpoint(&self, snapshot: &Snapshot) -> Result<(), TableError> {
         crash_point!("delta::checkpoint-is-to-be-written");
+        let context = || format!("the checkpoint of version {}", snapshot.version());
+        let table = self.loaded(snapshot).await?;
+        let old = cleanup::plan(self, &table, snapshot, &self.holds).await;
+        create_checkpoint(&table, None).await.map_err(|error| TableError::storage(context(), error))?;
+        crash_point!("delta::old-files-are-to-be-deleted");
+        cleanup::carry_out(self, old?).await?;
+        Ok(())
+    }
+
+    /// Deletes what is no longer needed. The answer is the number of data files.
+    pub(crate) async fn clean_up(&self) -> Result<u64, TableError> {
+        let snapshot = self.refresh().await?;
+        let table = self.loaded(&snapshot).await?;
+        let old = cleanup::plan(self, &table, &snapshot, &self.holds).await?;
+        cleanup::carry_out(self, old).await
+    }
+
+    async fn loaded(&self, snapshot: &Snapshot) -> Result<DeltaTable, TableError> {
         let mut table = DeltaTable::new(Arc::clone(&self.store));
-        let result = match table.load_version(snapshot.version()).await {
-            Ok(()) => create_checkpoint(&table, None).await,
-            Err(error) => Err(error),
-        };
-        if let Err(error) = result {
-            tracing::warn!(%error, version = snapshot.version(), "the log has no new checkpoint");
-        }
+        let loaded = table.load_version(snapshot.version()).await;
+        loaded.map_err(|error| TableError::storage("the log of the Delta table", error))?;
+        Ok(table)
     }
 
     /// The version of the newest `txn` action of this id.

@@ -309,6 +309,12 @@ impl LogCommit {
         self.version
     }
 
+    /// All files that the commit names.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &Arc<DataFile>> {
+        let changed = self.added.iter().chain(&self.removed).map(|changed| &changed.file);
+        changed.chain(&self.change_feed)
+    }
+
     /// The files with rows that are new.
     pub(crate) fn data_added(&self) -> impl Iterator<Item = &Arc<DataFile>> {
         self.added.iter().filter(|added| added.is == ChangeOf::Rows).map(|added| &added.file)

@@ -1,6 +1,7 @@
 //! A Delta table as a source and a sink.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use datafusion::catalog::TableProvider;
@@ -44,18 +45,39 @@ pub struct DeltaTable {
 }
 
 impl DeltaTable {
-    /// Makes an empty table; a folder on disk is made if it is not there.
+    /// Makes an empty table; a folder on disk is made if it is not there. What is removed from it stays for a day
+    /// ([`DeltaTable::create_with_retention`]).
     ///
     /// # Errors
     /// [`DeltaError::Type`] or [`DeltaError::Columns`] when Delta cannot have such columns, [`DeltaError::Exists`]
     /// when there is a table, [`DeltaError::NotWritable`] when nothing can be written there.
     pub async fn create(location: impl Into<Location>, spec: TableSpec) -> Result<Self, DeltaError> {
+        Self::create_with_retention(location, spec, Duration::from_secs(24 * 60 * 60)).await
+    }
+
+    /// Makes an empty table whose older versions can be read for at least so long; then their files are deleted, when the
+    /// log gets a checkpoint next (every 100 commits) or by [`SinkTable::clean_up`]. Readers that are slower than that,
+    /// and not known to this handle ([`SourceTable::hold`]), fail, and flows in other processes start over.
+    ///
+    /// # Errors
+    /// As [`DeltaTable::create`].
+    pub async fn create_with_retention(
+        location: impl Into<Location>,
+        spec: TableSpec,
+        retention: Duration,
+    ) -> Result<Self, DeltaError> {
         let location = location.into();
+        let retention = format!("interval {} milliseconds", retention.as_millis());
         let stored = stored_schema(spec.schema())?;
         let columns: StructType =
             stored.as_ref().try_into_kernel().map_err(|error| DeltaError::Columns(error.to_string()))?;
         let no_partitions: [&str; 0] = [];
-        let metadata = new_metadata(&columns, no_partitions, [("delta.checkpointInterval", "100")])
+        let properties = [
+            ("delta.checkpointInterval", "100"),
+            ("delta.deletedFileRetentionDuration", retention.as_str()),
+            ("delta.logRetentionDuration", retention.as_str()),
+        ];
+        let metadata = new_metadata(&columns, no_partitions, properties)
             .map_err(|error| DeltaError::Columns(error.to_string()))?;
         let info = CommitInfo {
             timestamp: Some(chrono::Utc::now().timestamp_millis()),
@@ -164,6 +186,10 @@ impl SourceTable for DeltaTable {
         Ok(Arc::new(FileScan::new(Arc::clone(&self.reader), files)))
     }
 
+    fn hold(&self, reader: &str, after: Option<&Watermarks>) {
+        self.log.holds().set(reader, after);
+    }
+
     async fn estimate_rows(&self, ranges: &[InstantRange]) -> Result<u64, TableError> {
         let newest = self.log.newest();
         // A file of which not even the number of rows is known counts as a full one.
@@ -183,5 +209,10 @@ impl SinkTable for DeltaTable {
         let committer =
             Committer { log: &self.log, reader: &self.reader, layout: &self.layout, turn: &self.turn };
         committer.commit(commit).await
+    }
+
+    async fn clean_up(&self) -> Result<u64, TableError> {
+        let _turn = self.turn.lock().await;
+        self.log.clean_up().await
     }
 }

@@ -1,11 +1,12 @@
 //! One flow and its refreshes.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use datafusion::common::TableReference;
 use tokio::sync::Notify;
-use windrow_state::{FlowState, Progress, WindowBudget};
+use windrow_state::{FlowState, Progress, Watermarks, WindowBudget};
 use windrow_table::{SinkTable, SourceTable};
 use windrow_transport::Executor;
 
@@ -31,6 +32,8 @@ pub struct Flow {
     pub(crate) execution: tokio::sync::Mutex<Memory>,
     status: Mutex<FlowStatus>,
     pub(crate) wake: Notify,
+    /// What its sources know it by.
+    reader: String,
 }
 
 /// What a flow remembers from one refresh to the next.
@@ -50,13 +53,31 @@ impl Flow {
     pub fn new(definition: FlowDefinition, tables: FlowTables, executor: Arc<dyn Executor>) -> Self {
         let state = FlowState::new(Progress::start(), definition.merge.is_ok());
         let memory = Memory { state, budget: WindowBudget::default() };
-        Self {
+        static FLOWS: AtomicU64 = AtomicU64::new(0);
+        // One that is made anew may be there before the one that it replaces has gone.
+        let reader = format!("{}#{}", definition.id, FLOWS.fetch_add(1, Ordering::Relaxed));
+        let flow = Self {
+            reader,
             definition,
             tables,
             executor,
             execution: tokio::sync::Mutex::new(memory),
             status: Mutex::default(),
             wake: Notify::new(),
+        };
+        // Up to where it has read is not known before the first refresh.
+        flow.hold_sources(Some(&Watermarks::none()));
+        flow
+    }
+
+    /// Has the sources keep what the flow is going to ask for: what comes after `checkpoint`, where it reads by that.
+    fn hold_sources(&self, checkpoint: Option<&Watermarks>) {
+        for (name, source) in &self.tables.sources {
+            let by_checkpoint = match &self.definition.window {
+                Some(window) => window.source() == name,
+                None => self.tables.sources.len() == 1,
+            };
+            source.hold(&self.reader, checkpoint.filter(|_| by_checkpoint));
         }
     }
 
@@ -144,6 +165,7 @@ impl Flow {
             Ok(refreshed) => {
                 let report = RefreshReport { elapsed: started.elapsed(), ..refreshed.report };
                 status.error = None;
+                self.hold_sources(Some(refreshed.progress.checkpoint()));
                 status.progress = Some(refreshed.progress);
                 if report.kind != MoveKind::Idle {
                     status.refreshes += 1;
@@ -171,6 +193,12 @@ impl Flow {
                 Err(error)
             }
         }
+    }
+}
+
+impl Drop for Flow {
+    fn drop(&mut self) {
+        self.hold_sources(None);
     }
 }
 

@@ -98,6 +98,12 @@ pub trait SourceTable: Debug + Send + Sync {
     /// the range asked for did more than append.
     async fn scan(&self, bounds: &ReadBounds) -> Result<Arc<dyn TableProvider>, TableError>;
 
+    /// Says that `reader` is going to ask for what comes after these watermarks, so that this is not cleaned up; with
+    /// `None`, that it will not ask for anything older than the newest commit. Holds are as lasting as the handle.
+    fn hold(&self, reader: &str, after: Option<&Watermarks>) {
+        let _ = (reader, after);
+    }
+
     /// At most how many of the newest commit's rows have their time index in `ranges`, by statistics alone.
     async fn estimate_rows(&self, ranges: &[InstantRange]) -> Result<u64, TableError>;
 }
@@ -172,4 +178,13 @@ pub trait SinkTable: SourceTable {
     /// # Errors
     /// [`TableError::Conflict`] when the table is not where the commit expects it.
     async fn commit(&self, commit: Commit) -> Result<Committed, TableError>;
+
+    /// Deletes what is kept for older commits only, if it is old enough and nobody [holds](SourceTable::hold) it. The
+    /// answer is the number of files.
+    ///
+    /// # Errors
+    /// When the storage fails.
+    async fn clean_up(&self) -> Result<u64, TableError> {
+        Ok(0)
+    }
 }

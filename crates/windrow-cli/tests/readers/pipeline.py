@@ -1,6 +1,6 @@
 """Commits by other writers while `windrow run --watch` keeps flows, and what other readers find in the sinks.
 
-Usage: pipeline.py WINDROW DIRECTORY
+Usage: pipeline.py WINDROW DIRECTORY plain|feed
 """
 
 import json
@@ -15,7 +15,7 @@ import duckdb
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
-WINDROW, DIRECTORY = sys.argv[1], sys.argv[2]
+WINDROW, DIRECTORY, VARIANT = sys.argv[1:]
 SOURCE = os.path.join(DIRECTORY, "source")
 DATA = os.path.join(DIRECTORY, "data")
 START = datetime(2024, 3, 30, 20)
@@ -173,7 +173,8 @@ def wait_until_equal(after, process):
 
 
 def main():
-    write_deltalake(SOURCE, rows(300, 0))
+    feed = {"configuration": {"delta.enableChangeDataFeed": "true"}, "partition_by": ["host"]}
+    write_deltalake(SOURCE, rows(300, 0), **(feed if VARIANT == "feed" else {}))
     script = os.path.join(DIRECTORY, "pipeline.sql")
     with open(script, "w") as file:
         file.write(PIPELINE)

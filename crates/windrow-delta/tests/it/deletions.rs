@@ -29,7 +29,10 @@ struct Marked {
 
 impl Marked {
     async fn new(count: u64) -> Self {
-        let table = Table::new().await;
+        Self::of(Table::new().await, count)
+    }
+
+    fn of(table: Table, count: u64) -> Self {
         let protocol = json!({"protocol": {"minReaderVersion": 3, "minWriterVersion": 7,
             "readerFeatures": ["timestampNtz", "deletionVectors"],
             "writerFeatures": ["timestampNtz", "deletionVectors"]}});
@@ -262,7 +265,22 @@ async fn a_vector_that_cannot_be_read_is_an_error_and_never_nothing() {
 
 #[tokio::test]
 async fn a_checkpoint_has_the_marks() {
-    let mut marked = Marked::new(50).await;
+    check_checkpoint(Marked::new(50).await).await;
+}
+
+#[tokio::test]
+async fn a_folder_may_have_any_name() {
+    for name in ["a b", "50 ü", "x=+;?#&"] {
+        let folder = tempfile::Builder::new().prefix(name).tempdir().unwrap();
+        let delta = windrow_delta::DeltaTable::create(folder.path(), crate::fixture::spec()).await.unwrap();
+        check_checkpoint(Marked::of(Table { delta, folder }, 50)).await;
+    }
+    let folder = tempfile::Builder::new().prefix("50%").tempdir().unwrap();
+    let error = windrow_delta::DeltaTable::create(folder.path(), crate::fixture::spec()).await.unwrap_err();
+    assert!(error.to_string().contains("percent sign"), "{error}");
+}
+
+async fn check_checkpoint(mut marked: Marked) {
     let (vector, deleted) = example();
     marked.mark(Some(vector));
     let (vector, _) = marked.on_disk(&[0, 49].into_iter().collect());

@@ -1,6 +1,8 @@
 //! What a Delta table does, seen from outside.
 
 #[cfg(test)]
+mod cleaning;
+#[cfg(test)]
 mod committing;
 #[cfg(test)]
 mod conformance;

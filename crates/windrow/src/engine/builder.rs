@@ -13,11 +13,15 @@ type Around = Box<dyn FnOnce(Arc<dyn Executor>) -> Arc<dyn Executor> + Send>;
 #[derive(Default)]
 pub struct EngineBuilder {
     pub(super) executor: Option<Around>,
+    pub(super) tables_at: Option<String>,
 }
 
 impl fmt::Debug for EngineBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EngineBuilder").field("executor", &self.executor.is_some()).finish()
+        f.debug_struct("EngineBuilder")
+            .field("executor", &self.executor.is_some())
+            .field("tables_at", &self.tables_at)
+            .finish()
     }
 }
 
@@ -30,6 +34,15 @@ impl EngineBuilder {
         around: impl FnOnce(Arc<dyn Executor>) -> Arc<dyn Executor> + Send + 'static,
     ) -> Self {
         self.executor = Some(Box::new(around));
+        self
+    }
+
+    /// Has new tables made in this folder, which is there, or under this URL of an object store (`s3://bucket/folder`, with
+    /// the feature `s3`, and with credentials from the environment), rather than in the data directory. The directory
+    /// remembers it.
+    #[must_use]
+    pub fn tables_at(mut self, location: impl Into<String>) -> Self {
+        self.tables_at = Some(location.into());
         self
     }
 

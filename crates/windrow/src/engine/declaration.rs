@@ -23,7 +23,13 @@ pub(super) struct TableDeclaration {
     pub(super) last_non_null: bool,
     /// Default expressions by column, as SQL.
     pub(super) defaults: BTreeMap<String, String>,
-    /// The folder of the table under the data directory; `None` in memory.
+    /// How long older versions are kept, as an interval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) retention: Option<String>,
+    /// Where the folder is, if that is not in the data directory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) at: Option<String>,
+    /// The folder of the table; `None` in memory.
     pub(super) folder: Option<String>,
 }
 
@@ -105,13 +111,17 @@ impl TableDeclaration {
             parts.push(format!("PRIMARY KEY ({})", key.join(", ")));
         }
         let mut sql = format!("CREATE TABLE {} (\n  {}\n)", quote_name(&self.name), parts.join(",\n  "));
-        let option = match (self.append_mode, self.last_non_null) {
-            (true, _) => Some(("append_mode", "true")),
-            (false, true) => Some(("merge_mode", "last_non_null")),
-            (false, false) => None,
-        };
-        if let Some((name, value)) = option {
-            sql.push_str(&format!(" WITH ({} = {})", quote_string(name), quote_string(value)));
+        let mut options = Vec::new();
+        match (self.append_mode, self.last_non_null) {
+            (true, _) => options.push(("append_mode", "true")),
+            (false, true) => options.push(("merge_mode", "last_non_null")),
+            (false, false) => {}
+        }
+        options.extend(self.retention.as_deref().map(|retention| ("retention", retention)));
+        if !options.is_empty() {
+            let options =
+                options.iter().map(|(key, value)| format!("{} = {}", quote_string(key), quote_string(value)));
+            sql.push_str(&format!(" WITH ({})", options.collect::<Vec<_>>().join(", ")));
         }
         sql
     }

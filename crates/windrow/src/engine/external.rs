@@ -25,6 +25,12 @@ impl Inner {
             return exists(create.if_not_exists, "table", &create.name.table);
         }
         // The catalog may be read from another working directory.
+        if create.format != ExternalFormat::Delta && create.location.contains("://") {
+            return Err(EngineError::Refused(format!(
+                "{}: only Delta tables can be outside of the file system",
+                create.location
+            )));
+        }
         let location = absolute(&create.location)?;
         let create = CreateExternalTable { location, if_not_exists: false, ..create.clone() };
         let entry = self.open_external(&create).await?;
@@ -104,12 +110,11 @@ impl Inner {
     }
 }
 
-fn absolute(location: &str) -> Result<String, EngineError> {
+/// The location, if it is a path, as one that does not depend on the working directory.
+pub(super) fn absolute(location: &str) -> Result<String, EngineError> {
     let missing = |source| EngineError::DataDir { path: location.to_owned(), source };
     if location.contains("://") {
-        return Err(EngineError::Refused(format!(
-            "{location}: only paths in the file system can be external tables yet"
-        )));
+        return Ok(location.to_owned());
     }
     let path = std::fs::canonicalize(location).map_err(missing)?;
     let path = path.to_str().ok_or_else(|| EngineError::Refused(format!("{location} is not valid UTF-8")))?;

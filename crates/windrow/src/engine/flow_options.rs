@@ -14,10 +14,6 @@ pub(super) fn flow_options(written: &Options) -> Result<FlowOptions, EngineError
             let parsed = value.parse::<u64>().ok().filter(|number| *number > 0);
             parsed.ok_or_else(|| EngineError::Option(format!("{key} must be a number above 0, not {value}")))
         };
-        let length = || -> Result<std::time::Duration, EngineError> {
-            let parsed = value.parse::<Interval>().and_then(Interval::to_duration);
-            parsed.map_err(|error| EngineError::Option(format!("{key} = {value}: {error}")))
-        };
         match key.as_str() {
             "refresh" => {
                 options.approach = match value.to_ascii_lowercase().as_str() {
@@ -39,17 +35,25 @@ pub(super) fn flow_options(written: &Options) -> Result<FlowOptions, EngineError
             "max_state_bytes" => {
                 options.max_state_bytes = usize::try_from(number()?).unwrap_or(usize::MAX);
             }
-            "min_refresh" => options.cadence.min_refresh = length()?,
-            "query_timeout" => options.cadence.query_timeout = length()?,
+            "min_refresh" => options.cadence.min_refresh = length(key, value)?,
+            "query_timeout" => options.cadence.query_timeout = length(key, value)?,
+            // For the sink, if the flow makes it.
+            "sink_retention" => drop(length(key, value)?),
             _ => {
                 return Err(EngineError::Option(format!(
                     "a flow has no option {key}; there are refresh, max_filters_per_query, windows_per_query, \
-                     merge_gap_windows, max_state_bytes, min_refresh and query_timeout"
+                     merge_gap_windows, max_state_bytes, min_refresh, query_timeout and sink_retention"
                 )));
             }
         }
     }
     Ok(options)
+}
+
+/// The length of time that an option gives.
+pub(super) fn length(key: &str, value: &str) -> Result<std::time::Duration, EngineError> {
+    let parsed = value.parse::<Interval>().and_then(Interval::to_duration);
+    parsed.map_err(|error| EngineError::Option(format!("{key} = {value}: {error}")))
 }
 
 /// The length of time that a clause gives.

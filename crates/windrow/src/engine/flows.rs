@@ -203,6 +203,8 @@ impl Inner {
             append_mode: false,
             last_non_null: false,
             defaults: BTreeMap::new(),
+            retention: create.options.get("sink_retention").cloned(),
+            at: None,
             folder: None,
         };
         let entry = self.make_table(declaration).await?;

@@ -167,6 +167,7 @@ impl Engine {
             Statement::ExplainFlow { name } => inner.explain_flow(name).await,
             Statement::CheckFlow { name } => inner.check_flow(name).await?.to_answer(),
             Statement::CompactTable { name } => inner.compact(name).await,
+            Statement::VacuumTable { name } => inner.vacuum(name).await,
             Statement::ShowFlows { like } => inner.show_flows(like.as_deref()).await,
             Statement::ShowTables => inner.show_tables(),
             Statement::ShowCreateFlow { name } => inner.show_create_flow(name),

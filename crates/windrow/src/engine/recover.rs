@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use windrow_delta::DeltaTable;
 
+use super::external::absolute;
 use super::registry::{TableEntry, full_reference};
 use super::store::{CatalogFile, Store};
 use super::{Engine, EngineBuilder, EngineError};
@@ -21,8 +22,12 @@ impl Engine {
     }
 
     pub(super) async fn open_with(data_dir: &Path, builder: EngineBuilder) -> Result<Self, EngineError> {
-        let store = Store::open(data_dir)?;
+        let mut store = Store::open(data_dir)?;
         let catalog = store.load()?;
+        store.tables_at = match &builder.tables_at {
+            Some(location) => Some(absolute(location)?),
+            None => catalog.tables_at.clone(),
+        };
         let engine = Self::new(Some(store), builder);
         engine.recover(catalog).await?;
         Ok(engine)
@@ -38,8 +43,7 @@ impl Engine {
             Ok(())
         };
         for declaration in catalog.tables {
-            let folder = declaration.folder.clone().unwrap_or_default();
-            let table = DeltaTable::open(store.table_dir(&folder).as_path(), declaration.spec()?).await?;
+            let table = DeltaTable::open(store.location_of(&declaration), declaration.spec()?).await?;
             let name = declaration.name.clone();
             known(name, TableEntry::Own { table: Arc::new(table), declaration: Arc::new(declaration) })?;
         }

@@ -202,6 +202,12 @@ impl Inner {
         Ok(Answer::done(format!("compacted table {name}")))
     }
 
+    pub(super) async fn vacuum(&self, name: &str) -> Result<Answer, EngineError> {
+        let (table, _) = self.writable(&TableName::bare(name))?;
+        let files = table.clean_up().await?;
+        Ok(Answer::done(format!("deleted {files} files of older versions of table {name}")))
+    }
+
     pub(super) async fn delete(
         &self,
         name: &TableName,

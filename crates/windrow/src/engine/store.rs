@@ -3,8 +3,10 @@
 //! ```text
 //! DIR/lock            held by the process that uses the directory
 //! DIR/catalog.json    the declarations; replaced as a whole, by a rename
-//! DIR/tables/NAME-…   a Delta table each
+//! DIR/tables/NAME-…   a Delta table each, unless tables are made elsewhere
 //! ```
+//!
+//! `docs/data-directory.md` has the format.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
@@ -20,6 +22,9 @@ use super::declaration::{ExternalDeclaration, FlowDeclaration, TableDeclaration}
 pub(super) struct CatalogFile {
     /// The version of this format.
     version: u32,
+    /// Where new tables are made, if that is not in the data directory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) tables_at: Option<String>,
     pub(super) tables: Vec<TableDeclaration>,
     pub(super) external_tables: Vec<ExternalDeclaration>,
     pub(super) flows: Vec<FlowDeclaration>,
@@ -31,6 +36,8 @@ const VERSION: u32 = 1;
 #[derive(Debug)]
 pub(super) struct Store {
     dir: PathBuf,
+    /// Where new tables are made, if that is not in the directory.
+    pub(super) tables_at: Option<String>,
     _lock: File,
 }
 
@@ -58,12 +65,17 @@ impl Store {
             },
             TryLockError::Error(source) => at(&lock_path)(source),
         })?;
-        Ok(Self { dir, _lock: lock })
+        Ok(Self { dir, tables_at: None, _lock: lock })
     }
 
-    /// Where a table of this folder name is.
-    pub(super) fn table_dir(&self, folder: &str) -> PathBuf {
-        self.dir.join("tables").join(folder)
+    /// Where a table is.
+    #[cfg(feature = "delta")]
+    pub(super) fn location_of(&self, table: &TableDeclaration) -> windrow_delta::Location {
+        let folder = table.folder.as_deref().unwrap_or_default();
+        match &table.at {
+            None => self.dir.join("tables").join(folder).as_path().into(),
+            Some(at) => format!("{}/{folder}", at.trim_end_matches('/')).into(),
+        }
     }
 
     /// The declarations; none in a new directory.
@@ -89,6 +101,7 @@ impl Store {
     /// Puts `catalog` in the place of the one that is there, all of it or nothing.
     pub(super) fn save(&self, mut catalog: CatalogFile) -> Result<(), EngineError> {
         catalog.version = VERSION;
+        catalog.tables_at.clone_from(&self.tables_at);
         let path = self.catalog_path();
         let failed = |source: io::Error| EngineError::DataDir { path: path.display().to_string(), source };
         let text = serde_json::to_vec_pretty(&catalog).map_err(|error| failed(error.into()))?;

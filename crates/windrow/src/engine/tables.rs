@@ -9,6 +9,7 @@ use windrow_plan::{STATE_PREFIX, is_hidden};
 use windrow_table::{MemoryTable, SinkTable};
 
 use super::declaration::TableDeclaration;
+use super::flow_options::length;
 use super::registry::{TableEntry, local_name};
 use super::store::CatalogFile;
 use super::{Answer, EngineError, Inner};
@@ -28,16 +29,20 @@ impl Inner {
     }
 
     async fn declare(&self, create: &CreateTable) -> Result<TableDeclaration, EngineError> {
-        let (mut append_mode, mut last_non_null) = (false, false);
+        let (mut append_mode, mut last_non_null, mut retention) = (false, false, None);
         for (key, value) in &create.options {
             match (key.as_str(), value.to_ascii_lowercase().as_str()) {
                 ("append_mode", "true") => append_mode = true,
                 ("append_mode", "false") | ("merge_mode", "last_row") => {}
                 ("merge_mode", "last_non_null") => last_non_null = true,
+                ("retention", _) => {
+                    length(key, value)?;
+                    retention = Some(value.clone());
+                }
                 _ => {
                     return Err(EngineError::Option(format!(
-                        "a table has no option {key} = {value}; there are append_mode = true | false and \
-                         merge_mode = last_row | last_non_null"
+                        "a table has no option {key} = {value}; there are append_mode = true | false, \
+                         merge_mode = last_row | last_non_null, and retention"
                     )));
                 }
             }
@@ -72,6 +77,8 @@ impl Inner {
             append_mode,
             last_non_null,
             defaults,
+            retention,
+            at: None,
             folder: None,
         })
     }
@@ -105,10 +112,17 @@ impl Inner {
         #[cfg(feature = "delta")]
         if let Some(store) = &self.store {
             windrow_delta::check_types(spec.schema())?;
-            let folder = folder_name(&declaration.name);
-            let table = windrow_delta::DeltaTable::create(store.table_dir(&folder).as_path(), spec).await?;
-            let declaration = Arc::new(TableDeclaration { folder: Some(folder), ..declaration });
-            return Ok(TableEntry::Own { table: Arc::new(table), declaration });
+            let folder = Some(folder_name(&declaration.name));
+            let declaration = TableDeclaration { folder, at: store.tables_at.clone(), ..declaration };
+            let location = store.location_of(&declaration);
+            let table = match &declaration.retention {
+                None => windrow_delta::DeltaTable::create(location, spec).await?,
+                Some(retention) => {
+                    let retention = length("retention", retention)?;
+                    windrow_delta::DeltaTable::create_with_retention(location, spec, retention).await?
+                }
+            };
+            return Ok(TableEntry::Own { table: Arc::new(table), declaration: Arc::new(declaration) });
         }
         let table: Arc<dyn SinkTable> = Arc::new(MemoryTable::new(spec));
         Ok(TableEntry::Own { table, declaration: Arc::new(declaration) })
@@ -153,12 +167,9 @@ impl Inner {
         self.forget_table(&name.table)?;
         self.save_catalog()?;
         // The catalog no longer names the files, so that a failure here leaves only files that nobody reads.
-        if let (Some(store), TableEntry::Own { declaration, .. }) = (&self.store, &entry)
-            && let Some(folder) = &declaration.folder
-        {
-            let dir = store.table_dir(folder);
-            std::fs::remove_dir_all(&dir)
-                .map_err(|source| EngineError::DataDir { path: dir.display().to_string(), source })?;
+        #[cfg(feature = "delta")]
+        if let (Some(store), TableEntry::Own { declaration, .. }) = (&self.store, &entry) {
+            store.location_of(declaration).delete().await?;
         }
         Ok(Answer::done(format!("dropped table {name}")))
     }

@@ -21,7 +21,8 @@ use super::{create_flow, create_table};
 /// What an error offers instead.
 const SUPPORTED: &str = "\
      the statements are CREATE TABLE, CREATE EXTERNAL TABLE, CREATE FLOW, DROP TABLE, DROP FLOW, SHOW TABLES, \
-     SHOW FLOWS, SHOW CREATE TABLE, SHOW CREATE FLOW, DESCRIBE, ADMIN FLUSH_FLOW, ADMIN CHECK_FLOW, ADMIN COMPACT_TABLE, INSERT, \
+     SHOW FLOWS, SHOW CREATE TABLE, SHOW CREATE FLOW, DESCRIBE, ADMIN FLUSH_FLOW, ADMIN CHECK_FLOW, ADMIN COMPACT_TABLE, \
+     ADMIN VACUUM_TABLE, INSERT, \
      DELETE, SELECT, EXPLAIN, EXPLAIN FLOW and SET";
 
 /// Statements that are to come.
@@ -74,6 +75,8 @@ fn statement(r: &mut Reader<'_>) -> Result<Statement, SqlError> {
         Statement::CheckFlow { name: only_argument(r, "the name of a flow in quotes")? }
     } else if r.accept("ADMIN COMPACT_TABLE") {
         Statement::CompactTable { name: only_argument(r, "the name of a table in quotes")? }
+    } else if r.accept("ADMIN VACUUM_TABLE") {
+        Statement::VacuumTable { name: only_argument(r, "the name of a table in quotes")? }
     } else if r.accept("INSERT") {
         Statement::Insert(insert(r)?)
     } else if r.accept("DELETE") {

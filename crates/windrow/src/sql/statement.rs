@@ -79,6 +79,11 @@ pub enum Statement {
         /// The table: the string exactly as it was written, not folded to lower case.
         name: String,
     },
+    /// `ADMIN VACUUM_TABLE('name')`
+    VacuumTable {
+        /// The table: the string exactly as it was written, not folded to lower case.
+        name: String,
+    },
     /// `INSERT INTO …`
     Insert(Insert),
     /// `DELETE FROM table [WHERE predicate]`

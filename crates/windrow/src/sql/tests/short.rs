@@ -34,6 +34,7 @@ fn each_statement_is_what_it_says_in_any_case() {
         ("admin flush_flow ( 'Mixed Case' )", Statement::FlushFlow { name: name("Mixed Case") }),
         ("ADMIN CHECK_FLOW('f')", Statement::CheckFlow { name: name("f") }),
         ("ADMIN COMPACT_TABLE('t')", Statement::CompactTable { name: name("t") }),
+        ("ADMIN VACUUM_TABLE('t')", Statement::VacuumTable { name: name("t") }),
         ("DELETE FROM t", Statement::Delete { table: t(), predicate: None }),
         // A quoted name is never a word of the dialect.
         ("DESCRIBE \"TABLE\"", Statement::Describe { name: TableName::bare("TABLE") }),
@@ -177,11 +178,11 @@ fn what_is_not_supported_says_so_and_what_is() {
 fn mistakes_in_short_statements() {
     expect![[r#"
         SELEC 1
-          syntax: line 1, column 1: expected a statement, found `SELEC`; the statements are CREATE TABLE, CREATE EXTERNAL TABLE, CREATE FLOW, DROP TABLE, DROP FLOW, SHOW TABLES, SHOW FLOWS, SHOW CREATE TABLE, SHOW CREATE FLOW, DESCRIBE, ADMIN FLUSH_FLOW, ADMIN CHECK_FLOW, ADMIN COMPACT_TABLE, INSERT, DELETE, SELECT, EXPLAIN, EXPLAIN FLOW and SET
+          syntax: line 1, column 1: expected a statement, found `SELEC`; the statements are CREATE TABLE, CREATE EXTERNAL TABLE, CREATE FLOW, DROP TABLE, DROP FLOW, SHOW TABLES, SHOW FLOWS, SHOW CREATE TABLE, SHOW CREATE FLOW, DESCRIBE, ADMIN FLUSH_FLOW, ADMIN CHECK_FLOW, ADMIN COMPACT_TABLE, ADMIN VACUUM_TABLE, INSERT, DELETE, SELECT, EXPLAIN, EXPLAIN FLOW and SET
         )
-          syntax: line 1, column 1: expected a statement, found `)`; the statements are CREATE TABLE, CREATE EXTERNAL TABLE, CREATE FLOW, DROP TABLE, DROP FLOW, SHOW TABLES, SHOW FLOWS, SHOW CREATE TABLE, SHOW CREATE FLOW, DESCRIBE, ADMIN FLUSH_FLOW, ADMIN CHECK_FLOW, ADMIN COMPACT_TABLE, INSERT, DELETE, SELECT, EXPLAIN, EXPLAIN FLOW and SET
+          syntax: line 1, column 1: expected a statement, found `)`; the statements are CREATE TABLE, CREATE EXTERNAL TABLE, CREATE FLOW, DROP TABLE, DROP FLOW, SHOW TABLES, SHOW FLOWS, SHOW CREATE TABLE, SHOW CREATE FLOW, DESCRIBE, ADMIN FLUSH_FLOW, ADMIN CHECK_FLOW, ADMIN COMPACT_TABLE, ADMIN VACUUM_TABLE, INSERT, DELETE, SELECT, EXPLAIN, EXPLAIN FLOW and SET
         'text'
-          syntax: line 1, column 1: expected a statement, found `'text'`; the statements are CREATE TABLE, CREATE EXTERNAL TABLE, CREATE FLOW, DROP TABLE, DROP FLOW, SHOW TABLES, SHOW FLOWS, SHOW CREATE TABLE, SHOW CREATE FLOW, DESCRIBE, ADMIN FLUSH_FLOW, ADMIN CHECK_FLOW, ADMIN COMPACT_TABLE, INSERT, DELETE, SELECT, EXPLAIN, EXPLAIN FLOW and SET
+          syntax: line 1, column 1: expected a statement, found `'text'`; the statements are CREATE TABLE, CREATE EXTERNAL TABLE, CREATE FLOW, DROP TABLE, DROP FLOW, SHOW TABLES, SHOW FLOWS, SHOW CREATE TABLE, SHOW CREATE FLOW, DESCRIBE, ADMIN FLUSH_FLOW, ADMIN CHECK_FLOW, ADMIN COMPACT_TABLE, ADMIN VACUUM_TABLE, INSERT, DELETE, SELECT, EXPLAIN, EXPLAIN FLOW and SET
         DROP FLOW
           syntax: line 1, column 10: expected a flow name, found the end of the statement
         DROP FLOW a.b
