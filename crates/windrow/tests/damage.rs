@@ -110,3 +110,62 @@ async fn a_catalog_of_a_newer_version_is_refused() {
     fs::write(&catalog, text).expect("the old one");
     goes_on(dir.path(), 16).await;
 }
+
+fn folder(dir: &Path, table: &str) -> PathBuf {
+    files(dir, table, ".json")[0].parent().and_then(Path::parent).expect("a folder").to_owned()
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("a folder");
+    for entry in fs::read_dir(from).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        let to = to.join(path.file_name().expect("a name"));
+        if path.is_dir() {
+            copy(&path, &to);
+        } else {
+            fs::copy(&path, &to).expect("a copy");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_table_that_is_put_back_from_a_backup_is_followed() {
+    // While the engine runs, and while it does not.
+    for (table, running) in [("src", true), ("sink", true), ("src", false), ("sink", false)] {
+        let dir = tempfile::tempdir().expect("a directory");
+        let engine = filled(dir.path()).await;
+        run(&engine, "CREATE FLOW rows SINK TO rows AS SELECT ts, v FROM src WHERE v > 1").await;
+        engine.refresh_until_idle().await.expect("refreshes");
+        let path = folder(dir.path(), table);
+        let backup = dir.path().join("backup");
+        copy(&path, &backup);
+        for value in 20..23 {
+            run(&engine, &format!("INSERT INTO src VALUES ({value}, {value})")).await;
+            engine.refresh_until_idle().await.expect("refreshes");
+        }
+        let still_running = Some(engine).filter(|_| running);
+        fs::remove_dir_all(&path).expect("it goes");
+        copy(&backup, &path);
+        let engine = match still_running {
+            Some(engine) => engine,
+            None => Engine::open(dir.path()).await.expect("it opens again"),
+        };
+        engine.refresh_until_idle().await.expect("refreshes");
+        for sql in ["INSERT INTO src VALUES (30, 300)", "DELETE FROM src WHERE v = 2"] {
+            for flow in ["f", "rows"] {
+                assert_exact(
+                    &engine,
+                    flow,
+                    &format!("{table} was put back, running: {running}, before {sql}"),
+                )
+                .await;
+            }
+            run(&engine, sql).await;
+            engine.refresh_until_idle().await.expect("refreshes");
+        }
+        let total = if table == "src" { 304 } else { 367 };
+        assert_eq!(number(&engine, "SELECT CAST(sum(v) AS BIGINT) FROM sink").await, total);
+        assert_exact(&engine, "f", "at the end").await;
+        assert_exact(&engine, "rows", "at the end").await;
+    }
+}
