@@ -186,6 +186,11 @@ impl SourceTable for DeltaTable {
         Ok(Arc::new(FileScan::new(Arc::clone(&self.reader), files)))
     }
 
+    async fn mark(&self, at: &Watermarks) -> Result<Option<u64>, TableError> {
+        let Some(version) = self.log.newest().sequence_at(at)?.checked_sub(1) else { return Ok(None) };
+        Ok(self.log.commit(version).await?.map(|commit| commit.text))
+    }
+
     fn hold(&self, reader: &str, after: Option<&Watermarks>) {
         self.log.holds().set(reader, after);
     }

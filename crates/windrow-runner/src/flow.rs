@@ -66,18 +66,14 @@ impl Flow {
             wake: Notify::new(),
         };
         // Up to where it has read is not known before the first refresh.
-        flow.hold_sources(Some(&Watermarks::none()));
+        flow.hold_source(Some(&Watermarks::none()));
         flow
     }
 
-    /// Has the sources keep what the flow is going to ask for: what comes after `checkpoint`, where it reads by that.
-    fn hold_sources(&self, checkpoint: Option<&Watermarks>) {
-        for (name, source) in &self.tables.sources {
-            let by_checkpoint = match &self.definition.window {
-                Some(window) => window.source() == name,
-                None => self.tables.sources.len() == 1,
-            };
-            source.hold(&self.reader, checkpoint.filter(|_| by_checkpoint));
+    /// Has the source keep what the flow is going to ask for: what comes after `checkpoint`.
+    fn hold_source(&self, checkpoint: Option<&Watermarks>) {
+        if let Some((_, source)) = self.followed_source() {
+            source.hold(&self.reader, checkpoint);
         }
     }
 
@@ -165,7 +161,7 @@ impl Flow {
             Ok(refreshed) => {
                 let report = RefreshReport { elapsed: started.elapsed(), ..refreshed.report };
                 status.error = None;
-                self.hold_sources(Some(refreshed.progress.checkpoint()));
+                self.hold_source(Some(refreshed.progress.checkpoint()));
                 status.progress = Some(refreshed.progress);
                 if report.kind != MoveKind::Idle {
                     status.refreshes += 1;
@@ -198,7 +194,7 @@ impl Flow {
 
 impl Drop for Flow {
     fn drop(&mut self) {
-        self.hold_sources(None);
+        self.hold_source(None);
     }
 }
 

@@ -5,9 +5,10 @@ use datafusion::common::TableReference;
 use windrow_plan::Merge;
 use windrow_state::{Coverage, Decision, DirtySet, Progress, Reason, SequenceRange, Watermarks};
 use windrow_table::{ReadBounds, SourceTable, TableError, Write};
-use windrow_transport::{ExecuteError, FlowOutcome, FlowQuery, Statement};
+use windrow_transport::{ExecuteError, FlowOutcome};
 
 use crate::windowed::Refreshed;
+use crate::write::FlowWrite;
 use crate::{Flow, MoveKind, RefreshError, RefreshReport};
 
 /// What a refresh has to do, as far as the watermarks tell.
@@ -115,7 +116,7 @@ fn all_of(checkpoint: &Watermarks) -> Result<Progress, RefreshError> {
 /// Up to where the source is in the sink, and where the sink is, if it holds just what this flow has written.
 async fn appended_to(flow: &Flow) -> Result<Option<(Watermarks, Watermarks)>, RefreshError> {
     let sink = flow.tables.sink.as_ref();
-    let Some(committed) = sink.progress(&flow.definition.id).await? else { return Ok(None) };
+    let Some(committed) = flow.committed().await? else { return Ok(None) };
     let now = sink.watermarks().await?;
     if now != committed.at {
         if sink.spec().time_index().is_none() {
@@ -143,16 +144,7 @@ async fn run(
     progress: &Progress,
     expected_sink: Option<Watermarks>,
 ) -> Result<FlowOutcome, RefreshError> {
-    let definition = &flow.definition;
-    let plan = Box::new(flow.rows_of(definition.query.clone(), || flow.sink_scan())?);
-    let query = FlowQuery {
-        statement: Statement::InsertInto { table: definition.sink.clone(), plan },
-        write,
-        progress: Some((definition.id.clone(), progress.clone())),
-        expected_sink,
-        bounds,
-        scheduled_time_millis: flow.scheduled_time(now_millis),
-        deadline: Some(definition.options.cadence.query_timeout),
-    };
-    Ok(flow.executor.execute(query).await?)
+    let (query, progress) = (flow.definition.query.clone(), progress.clone());
+    let write = FlowWrite { query, write, bounds, progress, expected_sink, now_millis };
+    flow.write(write, |_| flow.sink_scan()).await
 }

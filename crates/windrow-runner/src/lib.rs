@@ -16,6 +16,7 @@ mod rows;
 mod sources;
 mod task;
 mod windowed;
+mod write;
 
 pub use definition::{DEFAULT_MAX_STATE_BYTES, FlowDefinition, FlowOptions};
 pub use error::RefreshError;

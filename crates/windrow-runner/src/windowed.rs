@@ -11,10 +11,11 @@ use windrow_state::{
 };
 use windrow_table::{ReadBounds, SourceTable, TableError, Write};
 use windrow_time::{InstantRange, TimeUnit};
-use windrow_transport::{FlowOutcome, FlowQuery, Statement};
+use windrow_transport::FlowOutcome;
 
 use crate::flow::Memory;
 use crate::sources::{SinkNews, SourceNews, sink_news, source_news};
+use crate::write::FlowWrite;
 use crate::{Flow, FlowDefinition, MoveKind, RefreshError, RefreshReport};
 
 /// A merge reads the sink under at most so many range conditions; clean windows between them are rewritten unchanged.
@@ -123,8 +124,7 @@ pub(crate) fn source_of<'a>(
     flow: &'a Flow,
     window: &TimeWindow,
 ) -> Result<&'a Arc<dyn SourceTable>, RefreshError> {
-    let found = flow.tables.sources.iter().find(|(name, _)| name == window.source());
-    found.map(|(_, source)| source).ok_or_else(|| {
+    flow.followed_source().map(|(_, source)| source).ok_or_else(|| {
         TableError::Schema(format!("the source {} is no table that reports changes", window.source())).into()
     })
 }
@@ -142,9 +142,7 @@ impl<'a> Refresh<'a> {
 
     /// Looks at the committed progress, the sink and the source.
     pub(crate) async fn look(&self) -> Result<Situation, RefreshError> {
-        let sink = self.flow.tables.sink.as_ref();
-        let committed = sink.progress(&self.flow.definition.id).await?;
-        let (progress, at) = match committed {
+        let (progress, at) = match self.flow.committed().await? {
             Some(committed) => (committed.progress, committed.at),
             None => (Progress::start(), Watermarks::none()),
         };
@@ -341,24 +339,15 @@ impl<'a> Refresh<'a> {
         query: LogicalPlan,
         write: Write,
         bounds: Vec<(datafusion::common::TableReference, ReadBounds)>,
-        next: Progress,
+        progress: Progress,
     ) -> Result<FlowOutcome, RefreshError> {
-        let definition = &self.flow.definition;
-        let known = || match &write {
+        let expected_sink = Some(situation.sink_at.clone());
+        let write = FlowWrite { query, write, bounds, progress, expected_sink, now_millis: self.now_millis };
+        let known = |write: &Write| match write {
             Write::Replace { ranges } => self.sink_rows(ranges),
             _ => self.flow.sink_scan(),
         };
-        let plan = Box::new(self.flow.rows_of(query, known)?);
-        let query = FlowQuery {
-            statement: Statement::InsertInto { table: definition.sink.clone(), plan },
-            write,
-            progress: Some((definition.id.clone(), next)),
-            expected_sink: Some(situation.sink_at.clone()),
-            bounds,
-            scheduled_time_millis: self.flow.scheduled_time(self.now_millis),
-            deadline: Some(definition.options.cadence.query_timeout),
-        };
-        Ok(self.flow.executor.execute(query).await?)
+        self.flow.write(write, known).await
     }
 
     /// The values of the sink's time index for these windows.

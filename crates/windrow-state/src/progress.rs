@@ -17,6 +17,8 @@ use crate::{DirtySet, Watermarks};
 pub struct Progress {
     checkpoint: Watermarks,
     dirty: DirtySet,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    source_mark: Option<u64>,
 }
 
 /// A move that would make a [`Progress`] untrue.
@@ -57,6 +59,18 @@ impl Progress {
         &self.dirty
     }
 
+    /// What the source's commit at the checkpoint was known by, when this was written. No move keeps it.
+    #[must_use]
+    pub fn source_mark(&self) -> Option<u64> {
+        self.source_mark
+    }
+
+    /// This, about to be written.
+    #[must_use]
+    pub fn with_source_mark(self, source_mark: Option<u64>) -> Self {
+        Self { source_mark, ..self }
+    }
+
     /// Nothing is queried: what the changes up to `upto` touched becomes dirty.
     ///
     /// # Errors
@@ -65,7 +79,7 @@ impl Progress {
         self.check_forward(upto)?;
         let mut dirty = self.dirty.clone();
         dirty.join(touched);
-        Ok(Self { checkpoint: upto.clone(), dirty })
+        Ok(Self::of(upto, dirty))
     }
 
     /// `chunk` was recomputed as of exactly the checkpoint, and replaced in the sink.
@@ -73,7 +87,7 @@ impl Progress {
     pub fn repair(&self, chunk: &DirtySet) -> Self {
         let mut dirty = self.dirty.clone();
         dirty.subtract(chunk);
-        Self { checkpoint: self.checkpoint.clone(), dirty }
+        Self::of(&self.checkpoint, dirty)
     }
 
     /// The rows up to `upto`, all of them appended and in the windows `touched`, were merged into the sink.
@@ -85,7 +99,7 @@ impl Progress {
         if self.dirty.overlaps(touched) {
             return Err(ProgressError::MergeIntoDirty { overlap: self.dirty.clone() });
         }
-        Ok(Self { checkpoint: upto.clone(), dirty: self.dirty.clone() })
+        Ok(Self::of(upto, self.dirty.clone()))
     }
 
     /// Marks windows whose content is no longer known, though the source did not change.
@@ -93,7 +107,7 @@ impl Progress {
     pub fn distrust(&self, windows: &DirtySet) -> Self {
         let mut dirty = self.dirty.clone();
         dirty.join(windows);
-        Self { checkpoint: self.checkpoint.clone(), dirty }
+        Self::of(&self.checkpoint, dirty)
     }
 
     /// Forgets the dirty windows outside of `live`, which begins and ends with a window.
@@ -101,7 +115,11 @@ impl Progress {
     pub fn keep(&self, live: InstantRange) -> Self {
         let mut dirty = self.dirty.clone();
         dirty.keep(live);
-        Self { checkpoint: self.checkpoint.clone(), dirty }
+        Self::of(&self.checkpoint, dirty)
+    }
+
+    fn of(checkpoint: &Watermarks, dirty: DirtySet) -> Self {
+        Self { checkpoint: checkpoint.clone(), dirty, source_mark: None }
     }
 
     fn check_forward(&self, upto: &Watermarks) -> Result<(), ProgressError> {

@@ -98,6 +98,13 @@ pub trait SourceTable: Debug + Send + Sync {
     /// the range asked for did more than append.
     async fn scan(&self, bounds: &ReadBounds) -> Result<Arc<dyn TableProvider>, TableError>;
 
+    /// Something that the commit at these watermarks has, and no other one would have in its place: it tells a table from
+    /// one that was put back from a backup and has gone on otherwise since. `None` where that cannot be told.
+    async fn mark(&self, at: &Watermarks) -> Result<Option<u64>, TableError> {
+        let _ = at;
+        Ok(None)
+    }
+
     /// Says that `reader` is going to ask for what comes after these watermarks, so that this is not cleaned up; with
     /// `None`, that it will not ask for anything older than the newest commit. Holds are as lasting as the handle.
     fn hold(&self, reader: &str, after: Option<&Watermarks>) {

@@ -129,6 +129,40 @@ fn copy(from: &Path, to: &Path) {
 }
 
 #[tokio::test]
+async fn a_source_that_was_put_back_and_has_gone_on_since_is_read_anew() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (data, backup) = (dir.path().join("data"), dir.path().join("backup"));
+    let engine = filled(&data).await;
+    run(&engine, "CREATE FLOW rows SINK TO rows AS SELECT v FROM src WHERE v > 1").await;
+    engine.refresh_until_idle().await.expect("refreshes");
+    copy(&data, &backup);
+    run(&engine, "INSERT INTO src VALUES (20, 20)").await;
+    run(&engine, "INSERT INTO src VALUES (21, 21)").await;
+    engine.refresh_until_idle().await.expect("refreshes");
+    drop(engine);
+    // Elsewhere, the backup goes on otherwise, and comes at least as far.
+    let elsewhere = Engine::open(&backup).await.expect("an engine");
+    for value in 30..34 {
+        run(&elsewhere, &format!("INSERT INTO src VALUES ({value}, {value})")).await;
+    }
+    drop(elsewhere);
+    fs::remove_dir_all(folder(&data, "src")).expect("it goes");
+    copy(
+        &folder(&backup, "src"),
+        &data.join("tables").join(folder(&backup, "src").file_name().expect("a name")),
+    );
+    let engine = Engine::open(&data).await.expect("it opens again");
+    engine.refresh_until_idle().await.expect("refreshes");
+    assert_exact(&engine, "f", "after the source went another way").await;
+    assert_exact(&engine, "rows", "after the source went another way").await;
+    assert_eq!(number(&engine, "SELECT CAST(sum(v) AS BIGINT) FROM sink").await, 132);
+    run(&engine, "INSERT INTO src VALUES (5, 10)").await;
+    let reports = engine.refresh_until_idle().await.expect("refreshes");
+    assert!(reports.iter().all(|report| report.kind.as_str() == "merge"), "only once: {reports:?}");
+    assert_exact(&engine, "f", "later").await;
+}
+
+#[tokio::test]
 async fn a_table_that_is_put_back_from_a_backup_is_followed() {
     // While the engine runs, and while it does not.
     for (table, running) in [("src", true), ("sink", true), ("src", false), ("sink", false)] {
