@@ -83,7 +83,11 @@ impl Touched<'_> {
 
     /// The earliest and the latest instant of a file, if they are in one window, which it then has a row in.
     fn ends(&self, file: &DataFile) -> Option<(i64, i64, u64)> {
-        let (span, rows) = (file.span?, file.rows()?);
+        let rows = file.rows().filter(|rows| *rows > 0)?;
+        if let Some(instant) = self.reader.partition_instant(file) {
+            return Some((instant, instant, rows));
+        }
+        let span = file.span?;
         let range = InstantRange::new(span.first, span.last.checked_add(1)?);
         (span.nulls < rows && (self.in_one_window)(range)).then_some((span.first, span.last, rows))
     }

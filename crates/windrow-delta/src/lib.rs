@@ -39,7 +39,7 @@
 //! ]));
 //! let spec = TableSpec::new(schema)?.with_time_index("ts")?.with_primary_key(&["host"])?;
 //! let table = DeltaTable::create(path.as_path(), spec).await?;
-//! assert_eq!(table.watermarks().await?.get(0), 1, "the version that made it");
+//! assert_eq!(table.watermarks().await?.get(table.region()), 1, "the version that made it");
 //!
 //! let context = SessionContext::new();
 //! context.register_table("metrics", Arc::new(LatestRows::of(Arc::new(table))))?;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch};
-use arrow::datatypes::{Field, Schema};
+use arrow::datatypes::{DataType, Field, Schema};
 use chrono::DateTime;
 use datafusion::common::Statistics;
 use datafusion::common::stats::Precision;
@@ -236,6 +236,18 @@ impl Reader {
         })
     }
 
+    /// The time index of all rows of a file, where it partitions the table.
+    pub(crate) fn partition_instant(&self, file: &DataFile) -> Option<i64> {
+        let time_index = self.spec.time_index_name()?;
+        let partitions = self.columns.table_partition_cols().iter().zip(&self.partition_keys);
+        let (field, key) = partitions.into_iter().find(|(field, _)| field.name() == time_index)?;
+        let instant = partition_value(file, key, field).ok()?.cast_to(&DataType::Int64).ok()?;
+        match instant {
+            ScalarValue::Int64(instant) => instant,
+            _ => None,
+        }
+    }
+
     /// These rows, with these of the declared columns.
     pub(crate) async fn read(
         &self,
@@ -290,7 +302,7 @@ fn partition_value(file: &DataFile, key: &str, field: &Field) -> Result<ScalarVa
 
 #[cfg(test)]
 mod tests {
-    use arrow::datatypes::{DataType, TimeUnit};
+    use arrow::datatypes::TimeUnit;
     use deltalake_core::kernel::AddCDCFile;
 
     use super::*;

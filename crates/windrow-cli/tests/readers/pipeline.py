@@ -104,6 +104,10 @@ def add_column():
     write_deltalake(SOURCE, rows(40, 4, note="new"), mode="append", schema_mode="merge")
 
 
+def constrain():
+    DeltaTable(SOURCE).alter.add_constraint({"small": "v < 1000000"})
+
+
 def overwrite():
     write_deltalake(SOURCE, rows(60, 5, note="all"), mode="overwrite")
 
@@ -114,7 +118,7 @@ def restore():
 
 
 COMMITS = [append, append_twice, compact, delete, update, merge, compact, vacuum, append, overwrite_part, add_column,
-           append, overwrite, restore, append]
+           constrain, append, overwrite, restore, append]
 
 
 def comparable(relation):

@@ -13,11 +13,11 @@ use datafusion::physical_plan::{ExecutionPlan, collect};
 use datafusion::prelude::{DataFrame, SessionConfig, SessionContext};
 use datafusion::scalar::ScalarValue;
 use windrow_delta::DeltaTable;
-use windrow_state::{DirtyMarks, SequenceRange};
+use windrow_state::{DirtyMarks, SequenceRange, Watermarks};
 use windrow_table::{ReadBounds, SinkTable, SourceTable, TableSpec, Write};
 use windrow_time::{InstantRange, Window};
 
-use crate::fixture::{Table, at, commit_of};
+use crate::fixture::{Table, at, commit_of, instants, put_into_log};
 
 const GROUP: i64 = 128 << 10;
 
@@ -166,6 +166,46 @@ async fn files_in_one_window_need_not_be_read_to_know_which() {
         let minute = |range: InstantRange| range.width().is_some_and(|width| width < 5);
         assert!(delta.changes(&range, &minute).await.is_err(), "they would have to be read");
     }
+}
+
+#[tokio::test]
+async fn a_time_index_that_partitions_the_table_is_known_without_reading() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("_delta_log")).unwrap();
+    let schema = serde_json::json!({"type": "struct", "fields": [
+        {"name": "day", "type": "timestamp", "nullable": true, "metadata": {}},
+        {"name": "v", "type": "integer", "nullable": true, "metadata": {}}]});
+    let add = |name: &str, day: Option<&str>, rows: u64| {
+        std::fs::write(folder.path().join(name), b"nothing to read").unwrap();
+        serde_json::json!({"add": {"path": name, "partitionValues": {"day": day}, "size": 15, "dataChange": true,
+            "modificationTime": 0, "stats": format!("{{\"numRecords\":{rows}}}")}})
+    };
+    put_into_log(
+        &folder,
+        0,
+        &[
+            serde_json::json!({"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}),
+            serde_json::json!({"metaData": {"id": "x", "format": {"provider": "parquet", "options": {}}, "createdTime": 0,
+            "schemaString": schema.to_string(), "partitionColumns": ["day"], "configuration": {}}}),
+            add("a.parquet", Some("1970-01-02 00:00:00"), 3),
+            add("b.parquet", Some("1969-12-31T00:00:00Z"), 4),
+            add("c.parquet", Some("1970-01-05 00:00:00"), 0),
+        ],
+    );
+    let delta = DeltaTable::discover(folder.path(), Some("day"), &[]).await.unwrap();
+    let range = SequenceRange { after: Watermarks::none(), upto: delta.watermarks().await.unwrap() };
+    assert!(delta.changes(&range, &|_| false).await.is_err(), "an empty file is looked into");
+    put_into_log(
+        &folder,
+        1,
+        &[serde_json::json!({"remove": {"path": "c.parquet", "dataChange": true, "deletionTimestamp": 0}})],
+    );
+    let range = SequenceRange { after: Watermarks::none(), upto: delta.watermarks().await.unwrap() };
+    let changes = delta.changes(&range, &|_| false).await.unwrap();
+    let mut found: Vec<i64> = changes.appended.iter().flat_map(|array| instants(array.as_ref())).collect();
+    found.sort_unstable();
+    found.dedup();
+    assert_eq!((found, changes.appended_rows), (vec![-86_400_000_000, 86_400_000_000], 7));
 }
 
 #[tokio::test]
