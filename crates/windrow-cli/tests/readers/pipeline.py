@@ -105,7 +105,7 @@ def add_column():
 
 
 def constrain():
-    DeltaTable(SOURCE).alter.add_constraint({"small": "v < 1000000"})
+    DeltaTable(SOURCE).alter.add_constraint({"small": "v IS NULL OR v < 1000000"})
 
 
 def overwrite():
