@@ -1,24 +1,19 @@
 //! Changing a table: copy on write, and one commit for everything.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
-use chrono::Utc;
-use deltalake_core::kernel::{Action, Add, CommitInfo, Remove, Transaction};
 use futures::TryStreamExt;
-use serde_json::Value;
-use uuid::Uuid;
-use windrow_state::Progress;
 use windrow_table::{Commit, Committed, Removal, RowStream, Survivors, TableError, Write, concat};
 
 use crate::DeltaError;
+use crate::change::{Change, FILES_TO_COMPACT, Pieces, Prepared, Taken, small_files};
 use crate::crash::crash_point;
 use crate::file::DataFile;
 use crate::log::{DeltaLog, Published};
 use crate::progress;
 use crate::reader::Reader;
-use crate::snapshot::{KEPT, Snapshot};
+use crate::snapshot::Snapshot;
 use crate::writer::{FileWriter, Layout, ROW_GROUP, ROWS_PER_FILE, Staged};
 
 /// How many other commits may come in between before a commit that can be on any state gives up.
@@ -31,23 +26,6 @@ pub(crate) struct Committer<'a> {
     pub(crate) reader: &'a Reader,
     pub(crate) layout: &'a Arc<Layout>,
     pub(crate) turn: &'a tokio::sync::Mutex<()>,
-}
-
-/// What a write takes away from a version of the table.
-#[derive(Debug, Default)]
-struct Taken {
-    files: Vec<Arc<DataFile>>,
-    rows: u64,
-    /// The rows of those files that stay.
-    survivors: Staged,
-}
-
-/// What was written for a commit right after one version.
-#[derive(Debug)]
-struct Prepared {
-    taken: Taken,
-    /// What names the file of the progress.
-    progress: Option<i64>,
 }
 
 impl Committer<'_> {
@@ -294,12 +272,6 @@ impl Committer<'_> {
     }
 }
 
-/// The files that a compaction puts together.
-fn small_files(base: &Snapshot, pieces: Pieces) -> impl Iterator<Item = &Arc<DataFile>> {
-    let is_small = move |file: &&Arc<DataFile>| file.rows().is_none_or(|rows| rows < pieces.below as u64);
-    base.files().iter().filter(is_small).filter(|file| file.has_plain_name())
-}
-
 /// What became of trying to commit on the newest version.
 enum Attempt {
     Landed(Committed),
@@ -309,99 +281,4 @@ enum Attempt {
     Failed(TableError),
     /// The storage failed in the act: the files that were written may be in the log.
     InDoubt(TableError),
-}
-
-/// A change whose rows are written, and that can be tried on one version after another.
-#[derive(Debug)]
-struct Change<'a> {
-    write: &'a Write,
-    removal: Removal<'a>,
-    new_files: Staged,
-    progress: Option<(String, Progress)>,
-    /// What a compaction makes of which files.
-    pieces: Pieces,
-}
-
-/// Which files a compaction puts together, and how large the new ones are.
-#[derive(Debug, Clone, Copy)]
-struct Pieces {
-    /// Files of fewer rows.
-    below: usize,
-    rows_per_file: usize,
-}
-
-impl Pieces {
-    /// When somebody asks for it.
-    const LARGE: Self = Self { below: ROWS_PER_FILE / 2, rows_per_file: ROWS_PER_FILE };
-    /// Now and then: small enough that the rewrite of a few windows copies little, and never much at once.
-    const SMALL: Self = Self { below: ROW_GROUP / 4, rows_per_file: ROW_GROUP };
-}
-
-/// With so many small files, a commit puts them together.
-const FILES_TO_COMPACT: usize = 64;
-
-impl Change<'_> {
-    /// How many rows the file has, if all of them go, by what is known without reading it.
-    fn whole(&self, file: &DataFile) -> Option<u64> {
-        match self.write {
-            Write::ReplaceAll => file.rows(),
-            Write::Replace { ranges } => {
-                let span = file.span.filter(|span| span.nulls == 0)?;
-                ranges
-                    .iter()
-                    .any(|range| range.contains(span.first) && range.contains(span.last))
-                    .then(|| file.rows())?
-            }
-            _ => None,
-        }
-    }
-
-    fn actions(&self, prepared: &Prepared, base: &Snapshot) -> Vec<Action> {
-        let now = Utc::now().timestamp_millis();
-        let taken = &prepared.taken;
-        let mut actions = vec![Action::CommitInfo(self.info(now, base))];
-        if let (Some((flow, _)), Some(number)) = (&self.progress, prepared.progress) {
-            actions.push(Action::Txn(Transaction::new(progress::app_id(flow), number)));
-        }
-        let data_change = !matches!(self.write, Write::Compact);
-        actions.extend(taken.files.iter().map(|file| {
-            Action::Remove(Remove {
-                path: file.path().to_owned(),
-                data_change,
-                deletion_timestamp: Some(now),
-                extended_file_metadata: Some(true),
-                partition_values: Some(file.partition_values.clone()),
-                size: i64::try_from(file.size).ok(),
-                deletion_vector: file.deletions.as_ref().map(|deletions| deletions.action().clone()),
-                ..Remove::default()
-            })
-        }));
-        let kept = Some(HashMap::from([(KEPT.to_owned(), None)])).filter(|_| data_change);
-        let survivors = taken.survivors.adds.iter().map(|add| Add { tags: kept.clone(), ..add.clone() });
-        let adds = survivors.chain(self.new_files.adds.iter().cloned());
-        actions.extend(adds.map(|add| Action::Add(Add { data_change, ..add })));
-        actions
-    }
-
-    fn info(&self, now: i64, base: &Snapshot) -> CommitInfo {
-        let (operation, mode) = match self.write {
-            Write::Append => ("WRITE", "Append"),
-            Write::Upsert { .. } => ("MERGE", "Upsert"),
-            Write::Replace { .. } => ("WRITE", "Replace"),
-            Write::ReplaceAll => ("WRITE", "Overwrite"),
-            Write::Delete { .. } => ("DELETE", "Delete"),
-            Write::Compact => ("OPTIMIZE", "Compact"),
-        };
-        CommitInfo {
-            timestamp: Some(now),
-            operation: Some(operation.into()),
-            operation_parameters: Some(HashMap::from([("mode".into(), Value::from(mode))])),
-            read_version: Some(base.version()),
-            is_blind_append: Some(matches!(self.write, Write::Append)),
-            engine_info: Some(concat!("windrow ", env!("CARGO_PKG_VERSION")).into()),
-            // No two entries are the same text: a storage that is in doubt can be asked whose a commit is.
-            info: HashMap::from([("txnId".into(), Value::from(Uuid::new_v4().to_string()))]),
-            ..CommitInfo::default()
-        }
-    }
 }

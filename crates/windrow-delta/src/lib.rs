@@ -51,6 +51,7 @@
 //! ```
 
 mod adapter;
+mod change;
 mod changes;
 mod cleanup;
 mod commit;
