@@ -12,7 +12,7 @@ use windrow_table::{Removal, Write};
 
 use crate::file::DataFile;
 use crate::progress;
-use crate::snapshot::{KEPT, Snapshot};
+use crate::snapshot::{COMMIT_ID, KEPT, Snapshot};
 use crate::writer::{ROW_GROUP, ROWS_PER_FILE, Staged};
 
 /// The files that a compaction puts together.
@@ -69,7 +69,9 @@ impl Change<'_> {
     pub(crate) fn actions(&self, prepared: &Prepared, base: &Snapshot) -> Vec<Action> {
         let now = Utc::now().timestamp_millis();
         let taken = &prepared.taken;
-        let mut actions = vec![Action::CommitInfo(self.info(now, base))];
+        // No two entries are the same text: a storage that is in doubt can be asked whose a commit is.
+        let id = Uuid::new_v4().to_string();
+        let mut actions = vec![Action::CommitInfo(self.info(&id, now, base))];
         if let (Some((flow, _)), Some(number)) = (&self.progress, prepared.progress) {
             actions.push(Action::Txn(Transaction::new(progress::app_id(flow), number)));
         }
@@ -86,14 +88,14 @@ impl Change<'_> {
                 ..Remove::default()
             })
         }));
-        let kept = Some(HashMap::from([(KEPT.to_owned(), None)])).filter(|_| data_change);
+        let kept = Some(HashMap::from([(KEPT.to_owned(), Some(id))])).filter(|_| data_change);
         let survivors = taken.survivors.adds.iter().map(|add| Add { tags: kept.clone(), ..add.clone() });
         let adds = survivors.chain(self.new_files.adds.iter().cloned());
         actions.extend(adds.map(|add| Action::Add(Add { data_change, ..add })));
         actions
     }
 
-    fn info(&self, now: i64, base: &Snapshot) -> CommitInfo {
+    fn info(&self, id: &str, now: i64, base: &Snapshot) -> CommitInfo {
         let (operation, mode) = match self.write {
             Write::Append => ("WRITE", "Append"),
             Write::Upsert { .. } => ("MERGE", "Upsert"),
@@ -109,8 +111,7 @@ impl Change<'_> {
             read_version: Some(base.version()),
             is_blind_append: Some(matches!(self.write, Write::Append)),
             engine_info: Some(concat!("windrow ", env!("CARGO_PKG_VERSION")).into()),
-            // No two entries are the same text: a storage that is in doubt can be asked whose a commit is.
-            info: HashMap::from([("txnId".into(), Value::from(Uuid::new_v4().to_string()))]),
+            info: HashMap::from([(COMMIT_ID.into(), Value::from(id))]),
             ..CommitInfo::default()
         }
     }

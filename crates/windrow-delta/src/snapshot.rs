@@ -226,7 +226,7 @@ impl Snapshot {
 pub(crate) enum ChangeOf {
     /// They are there now, or no longer.
     Rows,
-    /// It has, unchanged, what stays of files that the same commit removes. Only Windrow says so ([`KEPT`]).
+    /// It has, unchanged, what stays of files that the same commit removes. Only Windrow says so, see [`KEPT`].
     KeptRows,
     /// Nothing: the same rows are in other files.
     Nothing,
@@ -244,13 +244,26 @@ impl ChangeOf {
 
 /// The tag of an `add` action whose rows are the ones that stay of removed files. Commits that rewrite large files for few
 /// rows then touch no more windows than they have to; other readers take the rows as new ones.
+///
+/// Its value is the commit's [`COMMIT_ID`]: writers copy tags when they add the file again, as a `RESTORE` does, and what it
+/// has is then something else.
 pub(crate) const KEPT: &str = "windrow.kept";
+
+/// What in a commit's information no other commit has.
+pub(crate) const COMMIT_ID: &str = "txnId";
 
 /// A file that a commit adds or removes.
 #[derive(Debug, Clone)]
 pub(crate) struct Changed {
     pub(crate) file: Arc<DataFile>,
     pub(crate) is: ChangeOf,
+}
+
+fn commit_id(action: &Action) -> Option<&str> {
+    match action {
+        Action::CommitInfo(commit) => commit.info.get(COMMIT_ID)?.as_str(),
+        _ => None,
+    }
 }
 
 /// What a commit says.
@@ -271,9 +284,10 @@ impl LogCommit {
     pub(crate) fn new(
         version: u64,
         text: u64,
-        actions: impl IntoIterator<Item = Action>,
+        actions: Vec<Action>,
         declared: &Declared,
     ) -> Result<Self, DeltaError> {
+        let id = actions.iter().find_map(commit_id).map(str::to_owned);
         let mut commit = Self {
             version,
             text,
@@ -288,7 +302,8 @@ impl LogCommit {
             match action {
                 Action::Add(add) => {
                     let file = Arc::new(DataFile::added(&add, declared)?);
-                    let kept = add.tags.is_some_and(|tags| tags.contains_key(KEPT));
+                    let kept = add.tags.as_ref().and_then(|tags| tags.get(KEPT)?.as_ref());
+                    let kept = kept.is_some() && kept == id.as_ref();
                     commit.added.push(Changed { file, is: ChangeOf::of(add.data_change, kept) });
                 }
                 Action::Remove(remove) => {

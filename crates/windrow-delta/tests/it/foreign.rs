@@ -133,6 +133,26 @@ async fn what_another_writer_removes_is_a_rewrite() {
 }
 
 #[tokio::test]
+async fn a_restore_touches_rows_that_are_others_at_the_same_instant() {
+    let table = Table::new().await;
+    table.append(&[(1, "a"), (2, "b"), (3, "c")]).await;
+    let replace = async |instant: i64, host| {
+        let write = Write::Replace { ranges: vec![InstantRange::new(instant, instant + 1)] };
+        table.delta.commit(commit_of(write, rows(&[(instant, host)]))).await.unwrap().at
+    };
+    replace(1, "A").await;
+    let before = replace(2, "B").await;
+    // The file that has what the first replacement left of the rows is put in place of the one of the second.
+    let (_, metrics) = theirs(&table.folder).await.restore().with_version_to_restore(2).await.unwrap();
+    assert_eq!((metrics.num_restored_file, metrics.num_removed_file), (1, 2));
+    for handle in [&table.delta, &table.open_again().await] {
+        let (appended, rewritten) = touched(handle, &before).await;
+        assert!(appended.is_empty() && rewritten.contains(&2), "{rewritten:?}");
+        assert_eq!(read_latest(handle).await, owned(&[(1, "A"), (2, "b"), (3, "c")]));
+    }
+}
+
+#[tokio::test]
 async fn a_change_data_feed_says_what_changed() {
     let table = Table::new().await;
     table.append(&[(1, "a"), (2, "b"), (3, "c")]).await;
