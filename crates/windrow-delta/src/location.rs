@@ -39,6 +39,13 @@ impl Location {
         self
     }
 
+    /// Whether both are one place, however it is written: as a path or a URL, with links on the way or without.
+    ///
+    /// What is not there, or is no valid location, is no place.
+    pub fn is_same_place(&self, other: &Self) -> bool {
+        matches!((self.url(), other.url()), (Ok(one), Ok(two)) if one == two)
+    }
+
     /// Deletes the table, and everything else that is there.
     ///
     /// # Errors
@@ -85,14 +92,19 @@ impl Location {
         })
     }
 
-    fn storage(&self) -> Result<LogStoreRef, DeltaError> {
-        let url = match self.path()? {
-            Some(path) => self.url_of(&path)?,
+    /// The folder; a path has to be there.
+    fn url(&self) -> Result<Url, DeltaError> {
+        match self.path()? {
+            Some(path) => self.url_of(&path),
             None => {
                 let folder = format!("{}/", self.text.trim_end_matches('/'));
-                Url::parse(&folder).map_err(|error| self.invalid(error.to_string()))?
+                Url::parse(&folder).map_err(|error| self.invalid(error.to_string()))
             }
-        };
+        }
+    }
+
+    fn storage(&self) -> Result<LogStoreRef, DeltaError> {
+        let url = self.url()?;
         let (root, prefix) =
             parse_url_opts(&url, self.all_options()).map_err(|error| self.invalid(error.to_string()))?;
         let root: Arc<dyn ObjectStore> = Arc::from(root);

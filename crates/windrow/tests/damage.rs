@@ -6,7 +6,7 @@ mod common;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::{assert_exact, number, run};
+use common::{assert_exact, fails, number, run};
 use windrow::Engine;
 
 const PIPELINE: &str = "
@@ -107,8 +107,69 @@ async fn a_catalog_of_a_newer_version_is_refused() {
     fs::write(&catalog, text.replacen("\"version\": 1", "\"version\": 99", 1)).expect("a newer one");
     let error = failure(dir.path()).await;
     assert!(error.contains("version 99"), "{error}");
+    fs::write(&catalog, r#"{"version": 2, "tables": {"are": "elsewhere"}}"#).expect("another one");
+    let error = failure(dir.path()).await;
+    assert!(error.contains("version 2"), "{error}");
     fs::write(&catalog, text).expect("the old one");
     goes_on(dir.path(), 16).await;
+}
+
+#[tokio::test]
+async fn what_the_catalog_cannot_be_told_is_not_done() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let engine = filled(dir.path()).await;
+    run(&engine, "CREATE TABLE spare (ts TIMESTAMP TIME INDEX); INSERT INTO spare VALUES (1)").await;
+    let in_the_way = dir.path().join("catalog.json.new");
+    fs::create_dir(&in_the_way).expect("a folder");
+    for statement in [
+        "DROP TABLE spare",
+        "DROP FLOW f",
+        "CREATE TABLE other (ts TIMESTAMP TIME INDEX)",
+        "CREATE FLOW g SINK TO g AS SELECT date_bin(INTERVAL '1 day', ts) AS day FROM spare GROUP BY day",
+    ] {
+        let error = fails(&engine, statement).await;
+        assert!(error.contains("catalog.json"), "{statement}: {error}");
+    }
+    let there = async |engine: &Engine| {
+        assert_eq!(number(engine, "SELECT count(*) FROM spare").await, 1);
+        let tables = "SELECT count(*) FROM information_schema.tables WHERE table_name IN ('other', 'g')";
+        assert_eq!(number(engine, tables).await, 0);
+        assert_exact(engine, "f", "which was not dropped").await;
+    };
+    there(&engine).await;
+    fs::remove_dir(&in_the_way).expect("it goes away");
+    drop(engine);
+    let engine = Engine::open(dir.path()).await.expect("it opens again");
+    there(&engine).await;
+    run(&engine, "DROP TABLE spare").await;
+    fails(&engine, "SELECT * FROM spare").await;
+}
+
+#[tokio::test]
+async fn a_table_gets_no_second_name() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let engine = filled(dir.path()).await;
+    let sink = folder(dir.path(), "sink");
+    let mut names = vec![sink.display().to_string(), format!("file://{}/", sink.display())];
+    #[cfg(unix)]
+    {
+        let link = dir.path().join("link");
+        std::os::unix::fs::symlink(&sink, &link).expect("a link");
+        names.push(link.display().to_string());
+    }
+    for name in names {
+        let error =
+            fails(&engine, &format!("CREATE EXTERNAL TABLE again STORED AS DELTA LOCATION '{name}'")).await;
+        assert!(error.contains("is the table sink"), "{error}");
+    }
+    // Another engine may follow it.
+    let other = Engine::in_memory();
+    let location = sink.display();
+    run(&other, &format!("CREATE EXTERNAL TABLE again STORED AS DELTA LOCATION '{location}'")).await;
+    assert_eq!(
+        number(&other, "SELECT count(*) FROM again").await,
+        number(&engine, "SELECT count(*) FROM sink").await
+    );
 }
 
 fn folder(dir: &Path, table: &str) -> PathBuf {

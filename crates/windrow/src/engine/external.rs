@@ -32,6 +32,8 @@ impl Inner {
             )));
         }
         let location = absolute(&create.location)?;
+        #[cfg(feature = "delta")]
+        self.refuse_own(&location)?;
         let create = CreateExternalTable { location, if_not_exists: false, ..create.clone() };
         let entry = self.open_external(&create).await?;
         self.add_table(&create.name.table, entry)?;
@@ -58,6 +60,23 @@ impl Inner {
                 self.open_files(create, Arc::new(format), ".csv", declaration).await
             }
         }
+    }
+
+    /// A table has one name: under a second one, a flow could read its own sink, and what it has not consumed yet would
+    /// not be kept for it.
+    #[cfg(feature = "delta")]
+    fn refuse_own(&self, location: &str) -> Result<(), EngineError> {
+        let Some(store) = &self.store else { return Ok(()) };
+        let location = windrow_delta::Location::from(location);
+        for entry in self.registry.read().tables.values() {
+            if let TableEntry::Own { declaration, .. } = entry
+                && store.location_of(declaration).is_same_place(&location)
+            {
+                let name = &declaration.name;
+                return Err(EngineError::Refused(format!("{location} is the table {name} already")));
+            }
+        }
+        Ok(())
     }
 
     async fn open_files(

@@ -22,11 +22,18 @@ pub(super) struct PlannedQuery {
 }
 
 impl Inner {
+    /// What DataFusion cannot compute is an error when the flow is created, and not at the first refresh. A flow that was
+    /// created is not asked again: that another version cannot compute it is no reason not to open a data directory.
+    pub(super) async fn refuse_uncomputable(&self, create: &CreateFlow) -> Result<(), EngineError> {
+        let state = self.session.state();
+        let plan = normalise(self.plan_query(&create.query).await?, &state)?;
+        state.create_physical_plan(&plan).await?;
+        Ok(())
+    }
+
     pub(super) async fn plan_flow_query(&self, create: &CreateFlow) -> Result<PlannedQuery, EngineError> {
         let state = self.session.state();
         let plan = normalise(self.plan_query(&create.query).await?, &state)?;
-        // What DataFusion cannot compute is an error now, and not at the first refresh.
-        state.create_physical_plan(&plan).await?;
         let mut reads = Vec::new();
         let mut sources = Vec::new();
         for reference in scanned_tables(&plan)? {

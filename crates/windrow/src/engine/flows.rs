@@ -23,6 +23,7 @@ impl Inner {
         if known && !create.or_replace {
             return exists(create.if_not_exists, "flow", &create.name);
         }
+        self.refuse_uncomputable(create).await?;
         let declaration = FlowDeclaration {
             name: create.name.clone(),
             sql: CreateFlow { or_replace: false, if_not_exists: false, ..create.clone() }.to_string(),

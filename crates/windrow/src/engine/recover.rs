@@ -6,7 +6,7 @@ use std::sync::Arc;
 use windrow_delta::DeltaTable;
 
 use super::external::absolute;
-use super::registry::{TableEntry, full_reference};
+use super::registry::TableEntry;
 use super::store::{CatalogFile, Store};
 use super::{Engine, EngineBuilder, EngineError};
 use crate::sql::{Statement, statements};
@@ -37,21 +37,17 @@ impl Engine {
     async fn recover(&self, catalog: CatalogFile) -> Result<(), EngineError> {
         let inner = self.0.as_ref();
         let Some(store) = &inner.store else { return Ok(()) };
-        let known = |name: String, entry: TableEntry| -> Result<(), EngineError> {
-            inner.session.register_table(full_reference(&name), entry.provider())?;
-            inner.registry.write().tables.insert(name, entry);
-            Ok(())
-        };
         for declaration in catalog.tables {
             let table = DeltaTable::open(store.location_of(&declaration), declaration.spec()?).await?;
             let name = declaration.name.clone();
-            known(name, TableEntry::Own { table: Arc::new(table), declaration: Arc::new(declaration) })?;
+            let entry = TableEntry::Own { table: Arc::new(table), declaration: Arc::new(declaration) };
+            inner.know_table(&name, entry)?;
         }
         for declaration in catalog.external_tables {
             let Statement::CreateExternalTable(create) = only_statement(&declaration.sql)? else {
                 return Err(EngineError::NoTable(declaration.name));
             };
-            known(declaration.name, inner.open_external(&create).await?)?;
+            inner.know_table(&declaration.name, inner.open_external(&create).await?)?;
         }
         let mut changed = false;
         for declaration in catalog.flows {

@@ -32,6 +32,11 @@ pub(super) struct CatalogFile {
 
 const VERSION: u32 = 1;
 
+#[derive(Deserialize)]
+struct Versioned {
+    version: u32,
+}
+
 /// A data directory that this process holds.
 #[derive(Debug)]
 pub(super) struct Store {
@@ -87,15 +92,15 @@ impl Store {
             Err(source) => return Err(EngineError::DataDir { path: path.display().to_string(), source }),
         };
         let unreadable = |message: String| EngineError::Catalog { path: path.display().to_string(), message };
-        let catalog: CatalogFile =
+        // Of another version nothing else may be understood.
+        let Versioned { version } =
             serde_json::from_str(&text).map_err(|error| unreadable(error.to_string()))?;
-        if catalog.version != VERSION {
+        if version != VERSION {
             return Err(unreadable(format!(
-                "it has version {}, and this program knows version {VERSION}",
-                catalog.version
+                "it has version {version}, and this program knows version {VERSION}"
             )));
         }
-        Ok(catalog)
+        serde_json::from_str(&text).map_err(|error| unreadable(error.to_string()))
     }
 
     /// Puts `catalog` in the place of the one that is there, all of it or nothing.

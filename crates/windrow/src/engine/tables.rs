@@ -10,7 +10,7 @@ use windrow_table::{MemoryTable, SinkTable};
 
 use super::declaration::TableDeclaration;
 use super::flow_options::length;
-use super::registry::{TableEntry, local_name};
+use super::registry::{TableEntry, full_reference, local_name};
 use super::store::CatalogFile;
 use super::{Answer, EngineError, Inner};
 use crate::sql::{ColumnSpec, CreateTable, TableName, quote_name};
@@ -130,8 +130,7 @@ impl Inner {
 
     /// Makes the table known and durable.
     pub(super) fn add_table(&self, name: &str, entry: TableEntry) -> Result<(), EngineError> {
-        self.session.register_table(super::registry::full_reference(name), entry.provider())?;
-        self.registry.write().tables.insert(name.to_owned(), entry);
+        self.know_table(name, entry)?;
         let saved = self.save_catalog();
         if saved.is_err() {
             self.forget_table(name)?;
@@ -139,9 +138,16 @@ impl Inner {
         saved
     }
 
+    /// Makes the table known.
+    pub(super) fn know_table(&self, name: &str, entry: TableEntry) -> Result<(), EngineError> {
+        self.session.register_table(full_reference(name), entry.provider())?;
+        self.registry.write().tables.insert(name.to_owned(), entry);
+        Ok(())
+    }
+
     pub(super) fn forget_table(&self, name: &str) -> Result<(), EngineError> {
         self.registry.write().tables.remove(name);
-        self.session.deregister_table(super::registry::full_reference(name))?;
+        self.session.deregister_table(full_reference(name))?;
         Ok(())
     }
 
@@ -165,7 +171,10 @@ impl Inner {
             }
         }
         self.forget_table(&name.table)?;
-        self.save_catalog()?;
+        if let Err(error) = self.save_catalog() {
+            self.know_table(&name.table, entry)?;
+            return Err(error);
+        }
         // The catalog no longer names the files, so that a failure here leaves only files that nobody reads.
         #[cfg(feature = "delta")]
         if let (Some(store), TableEntry::Own { declaration, .. }) = (&self.store, &entry) {
