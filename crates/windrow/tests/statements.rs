@@ -361,6 +361,55 @@ async fn a_refresh_that_fails_loses_nothing() {
 }
 
 #[tokio::test]
+async fn rows_are_deleted_by_any_condition_on_a_row() {
+    for &kind in KINDS {
+        let fixture = engine(kind).await;
+        let engine = &fixture.engine;
+        run(engine, "CREATE TABLE t (ts TIMESTAMP(3) TIME INDEX, v BIGINT, \"A b\" STRING)").await;
+        for (condition, left) in [
+            ("ts < now() - INTERVAL '1 day'", vec![2, 3]),
+            ("ts <= current_date() AND v < 2", vec![2, 3]),
+            ("date_trunc('day', ts) < to_timestamp('2024-01-02')", vec![2, 3]),
+            ("ts = arrow_cast('2300-01-01', 'Timestamp(Millisecond, None)')", vec![1, 3]),
+            ("v % 2 = 1 AND v + 1 IN (2, 7)", vec![2, 3]),
+            ("\"A b\" LIKE '%''' OR t.\"A b\" = 'x'", vec![1, 2]),
+            ("\"A b\" IS NULL", vec![1, 3]),
+            ("v IN (1, NULL)", vec![2, 3]),
+            ("v NOT IN (1, NULL)", vec![1, 2, 3]),
+            ("NULL", vec![1, 2, 3]),
+            ("random() < 2 AND v BETWEEN 2 AND 3", vec![1]),
+            ("CASE WHEN v > 2 THEN false ELSE v = 1 END", vec![2, 3]),
+            ("1 = 1", vec![]),
+        ] {
+            run(engine, "DELETE FROM t").await;
+            run(engine, "INSERT INTO t VALUES ('1900-01-01', 1, 'it''s'), ('2300-01-01', 2, NULL), ('2299-01-01', 3, 'x''')")
+                .await;
+            run(engine, "DELETE FROM t WHERE v = 1 AND \"A b\" = 'nothing'").await;
+            run(engine, &format!("DELETE FROM t WHERE {condition}")).await;
+            let found = table(engine, "SELECT array_agg(v ORDER BY v) AS v FROM t").await;
+            let expected = match left.as_slice() {
+                [] => String::new(),
+                some => format!("{some:?}"),
+            };
+            assert!(found.contains(&expected), "{condition}: {found}");
+            assert_eq!(number(engine, "SELECT count(*) FROM t").await, left.len() as i64, "{condition}");
+        }
+        for (condition, said) in [
+            ("v IN (SELECT v FROM t)", "a subquery"),
+            ("v = (SELECT max(v) FROM t)", "a subquery"),
+            ("NOT EXISTS (SELECT 1 FROM t)", "a subquery"),
+            ("count(*) > 1", "AggregateFunction"),
+            ("row_number() OVER () = 1", "a window function"),
+            ("v", "Int64"),
+            ("w = 1", "w"),
+        ] {
+            let error = fails(engine, &format!("DELETE FROM t WHERE {condition}")).await;
+            assert!(error.contains(said), "{condition}: {error}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn flows_in_the_background_are_woken_by_an_insert_and_wake_the_flows_on_them() {
     let fixture = engine(KINDS[0]).await;
     let engine = &fixture.engine;

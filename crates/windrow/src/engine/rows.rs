@@ -1,11 +1,15 @@
 //! `INSERT`, `DELETE` and `SELECT`.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use arrow::array::RecordBatch;
+use arrow::datatypes::DataType;
 use datafusion::common::{Column, DFSchema, ScalarValue};
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast, lit};
+use datafusion::logical_expr::simplify::SimplifyContext;
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, cast, lit};
+use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{execute_stream, stream::EmptyRecordBatchStream};
 use datafusion::sql::parser::Statement as DataFusionStatement;
@@ -218,19 +222,48 @@ impl Inner {
         let predicate = match predicate {
             None => lit(true),
             Some(sql) => {
+                if let Some(part) = beyond_one_row(sql) {
+                    let message = format!("DELETE looks at one row at a time, and its condition has {part}");
+                    return Err(EngineError::Refused(message));
+                }
                 let schema = DFSchema::try_from_qualified_schema(name.table.as_str(), &spec_schema)?;
                 self.session.state().create_logical_expr(&sql.to_string(), &schema)?
             }
         };
-        let predicate = unqualified(predicate)?;
-        let schema = DFSchema::try_from(Arc::clone(&spec_schema))?;
-        let predicate = self.session.state().create_physical_expr(predicate, &schema)?;
+        let schema = Arc::new(DFSchema::try_from(Arc::clone(&spec_schema))?);
+        let state = self.session.state();
+        // Functions such as `now` are there to be replaced by their value.
+        let context = SimplifyContext::builder()
+            .with_schema(Arc::clone(&schema))
+            .with_config_options(Arc::clone(state.config_options()))
+            .with_current_time()
+            .build();
+        let simplifier = ExprSimplifier::new(context);
+        let predicate = simplifier.simplify(simplifier.coerce(unqualified(predicate)?, &schema)?)?;
+        let predicate = match predicate.get_type(&schema)? {
+            DataType::Boolean => predicate,
+            DataType::Null => lit(false),
+            other => return Err(EngineError::Refused(format!("a condition cannot be {other}"))),
+        };
+        let predicate = state.create_physical_expr(predicate, &schema)?;
         let rows: RowStream = Box::pin(EmptyRecordBatchStream::new(spec_schema));
         let write = Write::Delete { predicate };
         let done = table.commit(Commit { write, rows, progress: None, expected: None }).await?;
         self.notify_users(&name.table);
         Ok(Answer::Changed { verb: "deleted", rows: done.rows_removed })
     }
+}
+
+/// What in a condition has no value for a row alone.
+fn beyond_one_row(condition: &ast::Expr) -> Option<&'static str> {
+    let found = ast::visit_expressions(condition, |part| match part {
+        ast::Expr::Subquery(_) | ast::Expr::InSubquery { .. } | ast::Expr::Exists { .. } => {
+            ControlFlow::Break("a subquery")
+        }
+        ast::Expr::Function(function) if function.over.is_some() => ControlFlow::Break("a window function"),
+        _ => ControlFlow::Continue(()),
+    });
+    found.break_value()
 }
 
 fn parse_expression(sql: &str) -> Result<ast::Expr, EngineError> {
