@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 import duckdb
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
+from deltalake.exceptions import TableNotFoundError
 
 WINDROW, DIRECTORY, VARIANT = sys.argv[1:]
 SOURCE = os.path.join(DIRECTORY, "source")
@@ -166,7 +167,7 @@ def wait_until_equal(after, process):
             want = expected(name)
             try:
                 got = found(name)
-            except (StopIteration, FileNotFoundError, OSError) as error:
+            except (StopIteration, OSError, TableNotFoundError) as error:  # It is about to be made.
                 got = (repr(error),)
             if any(one != want for one in got):
                 wrong = (name, [set(want) ^ set(one) if isinstance(one, list) else one for one in got])
